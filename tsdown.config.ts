@@ -1,0 +1,17 @@
+import { defineConfig } from 'tsdown'
+import { sourceEntries } from './package-entries.ts'
+
+export default defineConfig({
+  entry: {
+    ...Object.fromEntries(sourceEntries().map(({ output, source }) => [output, source])),
+    'cli/bin': './src/cli/bin.ts',
+  },
+  format: 'esm',
+  platform: 'node',
+  target: 'node20.19',
+  fixedExtension: false,
+  dts: true,
+  sourcemap: true,
+  clean: true,
+  outDir: 'dist',
+})

@@ -1,0 +1,26 @@
+import { defineConfig } from 'vitest/config'
+import { sourceEntries } from './package-entries.ts'
+
+// Tests import the public names ('chokaq', 'chokaq/worker', …) and get src/ through the export condition
+// `chokaq-source`, so no build is needed. A package that imports itself by name is not resolved by Vite,
+// hence the aliases, which are read from the same exports map.
+const alias = sourceEntries().map(({ specifier, source }) => ({
+  find: new RegExp(`^${specifier}$`),
+  replacement: new URL(source, import.meta.url).pathname,
+}))
+
+export default defineConfig({
+  resolve: { alias, conditions: ['chokaq-source', 'node', 'import', 'default'] },
+  ssr: { resolve: { conditions: ['chokaq-source', 'node', 'import', 'default'] } },
+  test: {
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    setupFiles: ['test/fail-on-console.ts'],
+    pool: 'forks',
+    testTimeout: 20_000,
+    hookTimeout: 30_000,
+    teardownTimeout: 10_000,
+    // A test that lies about what it checked is worse than none.
+    passWithNoTests: false,
+    expect: { requireAssertions: true },
+  },
+})
