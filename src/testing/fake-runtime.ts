@@ -10,7 +10,7 @@
 import { createHash } from 'node:crypto'
 import { createFakeFaults, type FakeFaults } from './fake-faults.ts'
 import { createFakeProcesses, type FakeProcesses } from './fake-processes.ts'
-import { createFakeScheduler, type FakeScheduler } from './fake-scheduler.ts'
+import { FakeScheduler, FakeTimeError } from './fake-scheduler.ts'
 import { createSeededRandom, type SeededRandom } from './seeded-random.ts'
 import type { ProcessIdentity, Runtime } from '../core/runtime.ts'
 
@@ -54,7 +54,7 @@ export function createFakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime
   const seeded = createSeededRandom(seed)
   const random = seeded.fork('runtime')
   const yieldToHost = options.yieldToHost ?? (() => new Promise<void>((resolve) => setImmediate(resolve)))
-  const scheduler = createFakeScheduler(yieldToHost)
+  const scheduler = new FakeScheduler(yieldToHost)
   const processes = createFakeProcesses()
   let wallOffsetMs = options.startMs ?? defaultStartMs
   const clock = { nowMs: () => wallOffsetMs + scheduler.nowMs(), monotonicMs: () => scheduler.nowMs() }
@@ -102,11 +102,12 @@ async function runUntil(
     if (await predicate()) return
     const nextMs = scheduler.nextTimerMs()
     if (nextMs !== undefined && nextMs > deadlineMs) {
-      throw new Error(`What runUntil waits for did not come within ${limitMs} ms of virtual time`)
+      throw new FakeTimeError(`What runUntil waits for did not come within ${limitMs} ms of virtual time`)
     }
     // Without a timer only the host can bring news, such as the reply of a database in another process.
     if (nextMs !== undefined) await scheduler.advance(nextMs - scheduler.nowMs())
-    else if ((turns += 1) > hopelessTurns) throw new Error('What runUntil waits for cannot come: no timer is pending')
+    else if ((turns += 1) > hopelessTurns)
+      throw new FakeTimeError('What runUntil waits for cannot come: no timer is pending')
   }
 }
 
