@@ -1,0 +1,59 @@
+/**
+ * The counters of `stats_totals`. The storage adds to them in the transaction they count, so they are as true as the
+ * rows; telemetry reads them as cluster totals.
+ */
+export const counterNames = [
+  'jobs.enqueued',
+  'jobs.deduplicated',
+  'jobs.completed',
+  'jobs.failed',
+  'jobs.retried',
+  'jobs.dlq',
+  'jobs.skipped',
+  'jobs.cancelled',
+  'jobs.deferred',
+  'jobs.rescued',
+  'jobs.resurrected',
+  'jobs.pruned',
+  'jobs.purged',
+  'idempotency.claims',
+] as const
+export type CounterName = (typeof counterNames)[number]
+
+/** The closed outcomes of `chokaq.idempotency.claims`. */
+export const claimOutcomes = [
+  'claimed',
+  'completed',
+  'completed_duplicate',
+  'in_progress_duplicate',
+  'released',
+  'complete_conflict',
+  'empty_key',
+] as const
+export type ClaimOutcome = (typeof claimOutcomes)[number]
+
+export interface CounterRow {
+  readonly name: CounterName
+  readonly queue: string
+  readonly type: string
+  /** Reason or outcome; '' where the counter has none. */
+  readonly label: string
+  readonly value: number
+}
+
+/** Sums rows of one transaction before they are written, so that a batch costs one write per distinct counter. */
+export class CounterSum {
+  readonly #rows = new Map<string, { name: CounterName; queue: string; type: string; label: string; value: number }>()
+
+  add(name: CounterName, job: { readonly queue: string; readonly type: string }, label = '', value = 1): void {
+    const id = `${name}\n${job.queue}\n${job.type}\n${label}`
+    const row = this.#rows.get(id)
+    if (row === undefined) this.#rows.set(id, { name, queue: job.queue, type: job.type, label, value })
+    else row.value += value
+  }
+
+  /** Sorted, so that two writers lock counters in the same order. */
+  rows(): readonly CounterRow[] {
+    return [...this.#rows.entries()].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, row]) => row)
+  }
+}

@@ -1,0 +1,64 @@
+/** What a handler and its middleware are given. */
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import type { Job, PayloadIn } from './contract.ts'
+import type { Duration } from './duration.ts'
+
+/** The part of a better-sqlite3 or node:sqlite handle that ChokaQ uses inside the caller's transaction. */
+export interface SqliteLike {
+  prepare(sql: string): { run(...values: unknown[]): unknown; get(...values: unknown[]): unknown }
+}
+
+/** What ctx.completeSync returns; the handler must return it. */
+export interface Completed<T> {
+  readonly __completed: T
+}
+
+export interface ChildOptions {
+  /** Tells two children of one type apart where they have no key: an id of the item, never a position. */
+  item?: string
+  delay?: Duration
+  priority?: number
+  queue?: string
+  tags?: readonly string[]
+}
+
+export interface Ctx {
+  readonly jobId: string
+  /** The readable start of the business key; undefined for a job without one. */
+  readonly key: string | undefined
+  /** Starts of this job, this one included: 1 at first. */
+  readonly attempt: number
+  /** Aborts on timeout, cancel, shutdown and a lost lease; `signal.reason` is a ChokaQError that says which. */
+  readonly signal: AbortSignal
+  /** When the timeout strikes. */
+  readonly deadline: Date
+  log(message: string, fields?: object): void
+  /** A stable key for a provider call made by hand: same job key and name, same value, on every attempt. 36 characters. */
+  idempotencyKey(name: string): string
+  /** Enqueues a child: it commits with this job's completion and is dropped if the attempt fails. */
+  enqueue<S extends StandardSchemaV1, R>(job: Job<S, R>, payload: PayloadIn<S>, options?: ChildOptions): Promise<void>
+  /** Enqueues a child in your own synchronous transaction (the outbox on SQLite). */
+  enqueueSync<S extends StandardSchemaV1, R>(
+    job: Job<S, R>,
+    payload: PayloadIn<S>,
+    options: ChildOptions & { tx: SqliteLike },
+  ): void
+  /**
+   * Completes the job inside your own synchronous transaction: your rows and the completion commit together. The last
+   * thing a handler does; return what it gives.
+   */
+  completeSync<T>(tx: SqliteLike, result: T): Completed<T>
+}
+
+/** What middleware sees: the handler's ctx and which job it is. */
+export interface MiddlewareCtx extends Ctx {
+  readonly type: string
+  readonly queue: string
+  readonly payload: unknown
+}
+
+/**
+ * An onion around every handler: call `next()` once and return what it gives. It runs inside the claim, so a duplicate
+ * never reaches it.
+ */
+export type Middleware = (ctx: MiddlewareCtx, next: () => Promise<unknown>) => Promise<unknown>

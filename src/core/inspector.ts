@@ -1,0 +1,155 @@
+/**
+ * The operators' side of a storage: reads that stay cheap, and acts that are audited in the transaction that does them.
+ * Nothing here is on the hot path.
+ */
+import type { CounterRow } from './counters.ts'
+import type { ArchiveOutcome, DeadReason, HotState, JobKey, JobRecord, Pillar } from './job.ts'
+import type { JobTypeRow, WorkerInfo } from './registration.ts'
+
+/** Who acts, and why. Both stand in the audit log. */
+export interface Actor {
+  readonly actor: string
+  readonly note: string
+}
+
+export interface JobFilter {
+  readonly type?: string
+  readonly queue?: string
+  readonly keyPrefix?: string
+  readonly keyHash?: string
+  readonly tag?: string
+  readonly state?: HotState | ArchiveOutcome
+  readonly reason?: DeadReason
+  /** Created at or after. */
+  readonly fromMs?: number
+  /** Created before. */
+  readonly beforeMs?: number
+}
+
+export interface JobPage {
+  readonly jobs: readonly JobRecord[]
+  /** Pass it back to go on; undefined at the end. */
+  readonly nextCursor: string | undefined
+}
+
+export interface ListRequest {
+  readonly pillar: Pillar
+  readonly filter: JobFilter
+  /** 1 to 500. Newest first. */
+  readonly limit: number
+  readonly cursor: string | undefined
+}
+
+export interface QueueRow {
+  readonly name: string
+  readonly paused: boolean
+  /** Undefined: no global limit. */
+  readonly maxConcurrency: number | undefined
+  readonly scheduledCount: number
+  readonly pendingCount: number
+  readonly fetchedCount: number
+  readonly processingCount: number
+  readonly deadCount: number
+  /** Age of the oldest due pending job, milliseconds; undefined where none waits. */
+  readonly lagMs: number | undefined
+}
+
+export interface QueueChange {
+  readonly name: string
+  readonly paused?: boolean
+  /** null lifts the limit. */
+  readonly maxConcurrency?: number | null
+  /** How long finished jobs of this queue are kept; null returns to the worker's default. */
+  readonly archiveRetentionMs?: number | null
+  /** How long dead jobs of this queue are kept; null returns to the worker's default. */
+  readonly dlqRetentionMs?: number | null
+}
+
+export interface WorkerRow extends WorkerInfo {
+  readonly beat: number
+  readonly startedAtMs: number
+  readonly beatAtMs: number
+  readonly runningCount: number
+  readonly bufferedCount: number
+}
+
+export interface AuditRow {
+  readonly id: number
+  readonly atMs: number
+  readonly actor: string
+  readonly note: string
+  readonly act: string
+  /** The job, queue or filter acted on. */
+  readonly subject: string
+  /** JSON text. */
+  readonly detail: string
+}
+
+export type CancelVerdict =
+  | { readonly kind: 'cancelled' }
+  /** A worker owns it: its signal aborts with the next beat, and the worker settles. */
+  | { readonly kind: 'requested' }
+  | { readonly kind: 'finished'; readonly state: ArchiveOutcome | 'dead' }
+  | { readonly kind: 'not-found' }
+
+export interface ResurrectRequest {
+  readonly jobId: string
+  /** `continue`: same generation and provider keys. `new-operation`: next generation, replaces the key's marker. */
+  readonly mode: 'continue' | 'new-operation'
+  /** An edited payload; undefined keeps the stored one. The worker validates it again. */
+  readonly payload: string | undefined
+  /** The key of the edited payload, with its fingerprint; undefined keeps the stored ones. */
+  readonly key: { readonly key: JobKey; readonly fingerprint: string } | undefined
+  /** Refuses where the row's revision is another by now; undefined accepts any. */
+  readonly revision: number | undefined
+}
+
+export type ResurrectVerdict =
+  | { readonly kind: 'resurrected'; readonly generation: number }
+  | { readonly kind: 'not-found' }
+  | { readonly kind: 'changed'; readonly revision: number }
+  /** The key is held by an active job. */
+  | { readonly kind: 'active'; readonly jobId: string }
+  /** A live marker of the key says so; only `new-operation` replaces it. */
+  | { readonly kind: 'marked'; readonly jobId: string; readonly state: MarkerState }
+  /** `continue` of a job in doubt: only a review decision or `new-operation` may. */
+  | { readonly kind: 'in-doubt' }
+  /** `continue` is no longer safe: a marker of the same operation could have come and gone. */
+  | { readonly kind: 'too-old' }
+  /** An edit that changes the key is a new operation. */
+  | { readonly kind: 'key-changed' }
+
+export type MarkerState = 'completed' | 'in_doubt' | 'terminal' | 'compensated'
+
+export interface MarkerRow {
+  readonly keyHash: string
+  readonly state: MarkerState
+  readonly jobId: string
+  readonly generation: number
+  readonly fingerprint: string | null
+  readonly result: string | null
+  readonly expiresAtMs: number | undefined
+}
+
+export interface Inspector {
+  get(jobId: string): Promise<JobRecord | undefined>
+  list(request: ListRequest): Promise<JobPage>
+  queues(): Promise<readonly QueueRow[]>
+  workers(): Promise<readonly WorkerRow[]>
+  jobTypes(): Promise<readonly JobTypeRow[]>
+  audit(request: { readonly limit: number; readonly beforeId: number | undefined }): Promise<readonly AuditRow[]>
+  stats(): Promise<readonly CounterRow[]>
+  marker(keyHash: string): Promise<MarkerRow | undefined>
+
+  setQueue(change: QueueChange, by: Actor): Promise<void>
+  cancel(jobId: string, by: Actor): Promise<CancelVerdict>
+  /** A scheduled job becomes pending at once: true; false where it is not scheduled. */
+  retryNow(jobId: string, by: Actor): Promise<boolean>
+  /** Limits for `continue` come from the type's windows; `continueWithinMs` counts from the job's creation. */
+  resurrect(request: ResurrectRequest, by: Actor, continueWithinMs: number | undefined): Promise<ResurrectVerdict>
+  /** Deletes dead jobs for good, those in doubt excepted; returns how many. */
+  purge(
+    request: { readonly jobIds?: readonly string[]; readonly filter?: JobFilter; readonly limit: number },
+    by: Actor,
+  ): Promise<number>
+}

@@ -1,0 +1,105 @@
+/**
+ * How an attempt ends, and what follows. The engine turns what a handler did into one `AttemptEnd`; `decide` turns it
+ * into one settle action. Both unions are closed, so a new ending does not compile until it is handled.
+ *
+ * The rule of `whenInterrupted: 'review'` is here: every abnormal end after the start parks the job in doubt, because
+ * nobody knows what the handler did. Only a typed NotExecuted or RetryAfter says that nothing happened.
+ */
+import { FatalError, NotExecuted, RetryAfter, ReviewNeeded } from './control-flow.ts'
+import { unreachable } from './errors.ts'
+import { describeFailure, type StoredFailure } from './failure.ts'
+import type { NewJob } from './job.ts'
+import { backoffMs, type RetryPolicy } from './retry-policy.ts'
+import type { Keep, SettleAction } from './storage.ts'
+
+export type AbortKind = 'timeout' | 'cancel' | 'shutdown' | 'lease-lost'
+
+export type AttemptEnd =
+  | { readonly kind: 'returned'; readonly result: string | null; readonly children: readonly NewJob[] }
+  | { readonly kind: 'threw'; readonly thrown: unknown }
+  /** The signal was aborted first; the handler then threw, or never ended and was abandoned. */
+  | { readonly kind: 'aborted'; readonly by: AbortKind; readonly failure: StoredFailure }
+
+/** What the decision needs to know of the job and its handler. */
+export interface AttemptFacts {
+  /** Failures charged before this attempt. */
+  readonly failureCount: number
+  readonly sinceFirstStartMs: number
+  readonly whenInterrupted: 'resume' | 'review'
+  readonly retry: RetryPolicy
+  readonly markerLifeMs: number
+  readonly keep: Keep
+  /** Uniform in [0, 1): the jitter of this decision. */
+  readonly random: number
+  /** Wall clock, for RetryAfter with a Date. */
+  readonly nowMs: number
+}
+
+/** What to settle; undefined where the lease is lost and there is nothing left to settle. */
+export function decide(end: AttemptEnd, facts: AttemptFacts): SettleAction | undefined {
+  switch (end.kind) {
+    case 'returned':
+      return {
+        kind: 'complete',
+        result: end.result,
+        markerLifeMs: facts.markerLifeMs,
+        keep: facts.keep,
+        children: end.children,
+      }
+    case 'threw':
+      return decideThrown(end.thrown, facts)
+    case 'aborted':
+      return decideAborted(end.by, end.failure, facts)
+    default:
+      return unreachable(end, 'attempt end')
+  }
+}
+
+function decideThrown(thrown: unknown, facts: AttemptFacts): SettleAction {
+  const failure = describeFailure(thrown)
+  if (thrown instanceof RetryAfter) {
+    const delayMs = Math.max(0, thrown.delayMs ?? (thrown.atMs ?? facts.nowMs) - facts.nowMs)
+    if (facts.sinceFirstStartMs + delayMs > facts.retry.lifetimeMs) {
+      return { kind: 'bury', reason: 'RetryLifetimeExpired', failure, hold: false }
+    }
+    return { kind: 'retry', delayMs, failure, charge: 'nothing', reason: 'retry-after' }
+  }
+  if (thrown instanceof ReviewNeeded) return { kind: 'bury', reason: 'ReviewRequested', failure, hold: true }
+  if (thrown instanceof NotExecuted) return decideFailure(failure, facts, 'MaxRetriesExceeded', 'not-executed')
+  if (facts.whenInterrupted === 'review') return { kind: 'bury', reason: 'Interrupted', failure, hold: true }
+  if (thrown instanceof FatalError) return { kind: 'bury', reason: 'FatalError', failure, hold: false }
+  return decideFailure(failure, facts, 'MaxRetriesExceeded', 'failed')
+}
+
+function decideAborted(by: AbortKind, failure: StoredFailure, facts: AttemptFacts): SettleAction | undefined {
+  const review = facts.whenInterrupted === 'review'
+  switch (by) {
+    case 'lease-lost':
+      return undefined
+    case 'cancel':
+      return { kind: 'cancel', hold: review }
+    case 'shutdown':
+      if (review) return { kind: 'bury', reason: 'Interrupted', failure, hold: true }
+      return { kind: 'retry', delayMs: 0, failure, charge: 'nothing', reason: 'shutdown' }
+    case 'timeout':
+      if (review) return { kind: 'bury', reason: 'Interrupted', failure, hold: true }
+      return decideFailure(failure, facts, 'Timeout', 'timeout')
+    default:
+      return unreachable(by, 'abort kind')
+  }
+}
+
+function decideFailure(
+  failure: StoredFailure,
+  facts: AttemptFacts,
+  exhausted: 'MaxRetriesExceeded' | 'Timeout',
+  reason: 'failed' | 'timeout' | 'not-executed',
+): SettleAction {
+  const failures = facts.failureCount + 1
+  if (failures >= facts.retry.attempts) return { kind: 'bury', reason: exhausted, failure, hold: false }
+  const delayMs = backoffMs(facts.retry, failures, facts.random)
+  if (facts.sinceFirstStartMs + delayMs > facts.retry.lifetimeMs) {
+    return { kind: 'bury', reason: 'RetryLifetimeExpired', failure, hold: false }
+  }
+  return { kind: 'retry', delayMs, failure, charge: 'failure', reason }
+}

@@ -1,0 +1,204 @@
+/**
+ * The producer's stage: validate → key → insert. A call whose reply is missing is repeated with the same id until its
+ * deadline, so a producer sees one of three things: an answer, an error that says nothing was written, or
+ * CHOKAQ_ENQUEUE_UNKNOWN with the id that makes repeating safe.
+ */
+import type { ClientConfig } from '../../core/config.ts'
+import { contractOf, type Job } from '../../core/contract.ts'
+import { ChokaQError, hasCode, isTransient } from '../../core/errors.ts'
+import { EventBus } from '../../core/events.ts'
+import { describeFailure } from '../../core/failure.ts'
+import type { NewJob } from '../../core/job.ts'
+import type { Runtime } from '../../core/runtime.ts'
+import type { EnqueueVerdict, StorageDriver } from '../../core/storage.ts'
+import { Batcher } from '../batcher.ts'
+import { pause, withDeadline } from '../deadline.ts'
+import { answerFor, type EnqueueResult } from './answer.ts'
+import type { EnqueueOptions } from './enqueue-options.ts'
+import { prepareJob, prepareJobSync, type Lineage, type PreparedJob } from './prepare-job.ts'
+
+const maxRowsPerStatement = 1_000
+const retryDelayMs = 50
+
+export interface EnqueuerParts {
+  readonly driver: StorageDriver
+  readonly runtime: Runtime
+  readonly config: ClientConfig
+  readonly events: EventBus
+}
+
+export type BatchAnswer<R> = EnqueueResult<R> | { readonly outcome: 'refused'; readonly error: Error }
+
+export class Enqueuer {
+  readonly #parts: EnqueuerParts
+  readonly #batcher: Batcher<NewJob, EnqueueVerdict>
+
+  constructor(parts: EnqueuerParts) {
+    this.#parts = parts
+    this.#batcher = new Batcher({
+      scheduler: parts.runtime.scheduler,
+      maxBatchCount: maxRowsPerStatement,
+      run: (rows) => this.#insert(rows),
+    })
+  }
+
+  async enqueue<R>(job: Job, payload: unknown, options: EnqueueOptions, lineage?: Lineage): Promise<EnqueueResult<R>> {
+    const contract = contractOf(job)
+    const prepared = await this.#prepared(job, payload, options, lineage)
+    const verdict = await this.#batcher.submit(prepared.row)
+    this.#report(prepared.row, verdict)
+    return answerFor<R>(contract, prepared, verdict)
+  }
+
+  /** In the caller's own asynchronous transaction: no repeat, no batch with strangers; it shares that one's fate. */
+  async enqueueIn<R>(tx: unknown, job: Job, payload: unknown, options: EnqueueOptions): Promise<EnqueueResult<R>> {
+    const prepared = await this.#prepared(job, payload, options)
+    const [verdict] = await this.#parts.driver.enqueueIn(tx, [prepared.row])
+    return answerFor<R>(contractOf(job), prepared, one(verdict))
+  }
+
+  /** In the caller's own synchronous transaction. */
+  enqueueSync<R>(
+    tx: unknown,
+    job: Job,
+    payload: unknown,
+    options: EnqueueOptions,
+    lineage?: Lineage,
+  ): EnqueueResult<R> {
+    const { config, runtime, driver } = this.#parts
+    const contract = contractOf(job)
+    const prepared = prepareJobSync(contract, payload, options, config, runtime, lineage)
+    const [verdict] = driver.enqueueSync(tx, [prepared.row])
+    return answerFor<R>(contract, prepared, one(verdict))
+  }
+
+  /** One answer per payload, in order; a payload that is refused costs its neighbours nothing. */
+  async enqueueMany<R>(
+    job: Job,
+    payloads: readonly unknown[],
+    options: EnqueueOptions,
+  ): Promise<readonly BatchAnswer<R>[]> {
+    const { config } = this.#parts
+    if (payloads.length > config.maxBatchCount) {
+      throw new ChokaQError('CHOKAQ_OPTION_INVALID', {
+        option: 'payloads',
+        value: `${payloads.length} long`,
+        expected: `at most ${config.maxBatchCount} payloads a call (maxBatchCount)`,
+      })
+    }
+    if (options.id !== undefined) {
+      throw new ChokaQError('CHOKAQ_OPTION_INVALID', {
+        option: 'id',
+        value: options.id,
+        expected: 'no id: enqueueMany makes one per payload',
+      })
+    }
+    const answers: BatchAnswer<R>[] = []
+    for (let from = 0; from < payloads.length; from += maxRowsPerStatement) {
+      answers.push(...(await this.#enqueueChunk<R>(job, payloads.slice(from, from + maxRowsPerStatement), options)))
+    }
+    return answers
+  }
+
+  async #enqueueChunk<R>(job: Job, payloads: readonly unknown[], options: EnqueueOptions): Promise<BatchAnswer<R>[]> {
+    const contract = contractOf(job)
+    const prepared = await Promise.all(
+      payloads.map(async (payload) => {
+        try {
+          return await this.#prepared(job, payload, options)
+        } catch (error) {
+          return asError(error)
+        }
+      }),
+    )
+    const rows = prepared.filter((p): p is PreparedJob => !(p instanceof Error))
+    const verdicts = rows.length === 0 ? [] : await this.#insert(rows.map((p) => p.row))
+    let next = 0
+    return prepared.map((p): BatchAnswer<R> => {
+      if (p instanceof Error) return { outcome: 'refused', error: p }
+      const verdict = one(verdicts[next])
+      next += 1
+      this.#report(p.row, verdict)
+      try {
+        return answerFor<R>(contract, p, verdict)
+      } catch (error) {
+        return { outcome: 'refused', error: asError(error) }
+      }
+    })
+  }
+
+  async #prepared(job: Job, payload: unknown, options: EnqueueOptions, lineage?: Lineage): Promise<PreparedJob> {
+    const { config, runtime, driver } = this.#parts
+    const contract = contractOf(job)
+    try {
+      return await prepareJob(contract, payload, options, config, runtime, lineage)
+    } catch (error) {
+      if (hasCode(error, 'CHOKAQ_EMPTY_KEY')) {
+        const queue = options.queue ?? contract.queue
+        this.#parts.events.emit({
+          name: 'idempotency.claim',
+          outcome: 'empty_key',
+          jobId: '',
+          type: contract.type,
+          queue,
+        })
+        // The refusal is the answer; a storage that cannot count it just now must not replace it.
+        await driver
+          .count([{ name: 'idempotency.claims', queue, type: contract.type, label: 'empty_key', value: 1 }])
+          .catch(() => undefined)
+      }
+      throw error
+    }
+  }
+
+  /** Inserts with repeats until the deadline. After the first ambiguous failure every row may exist. */
+  async #insert(rows: readonly NewJob[]): Promise<readonly EnqueueVerdict[]> {
+    const { driver, runtime, config, events } = this.#parts
+    const startedMs = runtime.clock.monotonicMs()
+    let pending = rows
+    let ambiguous = false
+    for (;;) {
+      const leftMs = config.enqueueDeadlineMs - (runtime.clock.monotonicMs() - startedMs)
+      try {
+        return await withDeadline(runtime.scheduler, Math.max(1, leftMs), 'enqueue', driver.enqueue(pending))
+      } catch (error) {
+        if (!isTransient(error)) throw error
+        events.emit({ name: 'storage.failed', during: 'enqueue', failure: describeFailure(error) })
+        const written = hasCode(error, 'CHOKAQ_STORAGE_FAILED')
+        if (written && !ambiguous) {
+          ambiguous = true
+          pending = rows.map((row) => ({ ...row, mayExist: true }))
+        }
+        const waitedMs = runtime.clock.monotonicMs() - startedMs
+        if (waitedMs + retryDelayMs >= config.enqueueDeadlineMs) {
+          if (!ambiguous) throw error
+          throw new ChokaQError(
+            'CHOKAQ_ENQUEUE_UNKNOWN',
+            { id: rows[0]?.id ?? '', waitedMs: Math.round(waitedMs) },
+            { cause: error },
+          )
+        }
+        await pause(runtime.scheduler, retryDelayMs)
+      }
+    }
+  }
+
+  #report(row: NewJob, verdict: EnqueueVerdict): void {
+    const { events } = this.#parts
+    if (!events.active) return
+    const of = { jobId: row.id, type: row.type, queue: row.queue }
+    if (verdict.kind === 'inserted') events.emit({ name: 'job.enqueued', ...of })
+    else if ('jobId' in verdict) {
+      events.emit({ name: 'job.deduplicated', ...of, answer: verdict.kind, holderId: verdict.jobId })
+    }
+  }
+}
+
+function one(verdict: EnqueueVerdict | undefined): EnqueueVerdict {
+  if (verdict === undefined) throw new ChokaQError('CHOKAQ_ASSERTION', { what: 'an enqueued row got no verdict' })
+  return verdict
+}
+
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new ChokaQError('CHOKAQ_STORAGE_FAILED', { problem: String(thrown) })
+}

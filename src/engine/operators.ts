@@ -1,0 +1,198 @@
+/** What an operator may ask and do: thin, audited, the same for CLI, Deck and code. */
+import type { ClientConfig } from '../core/config.ts'
+import { contractOf, type Job } from '../core/contract.ts'
+import { ChokaQError } from '../core/errors.ts'
+import type {
+  Actor,
+  AuditRow,
+  CancelVerdict,
+  JobFilter,
+  JobPage,
+  QueueRow,
+  ResurrectVerdict,
+  WorkerRow,
+} from '../core/inspector.ts'
+import type { CounterRow } from '../core/counters.ts'
+import type { JobRecord, Pillar } from '../core/job.ts'
+import { keyedFields, payloadText, readPayload } from '../core/preparation.ts'
+import type { Runtime } from '../core/runtime.ts'
+import type { JobTypeRow, StorageDriver } from '../core/storage.ts'
+
+export interface ListOptions extends JobFilter {
+  /** 1 to 500; defaults to 50. */
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+export interface ResurrectOptions {
+  /** `continue` finishes the same operation; `new-operation` starts another one under the same key. */
+  readonly mode: 'continue' | 'new-operation'
+  /** Replaces the payload. Give `job` too where the type is keyed, so that its key can be computed. */
+  readonly payload?: unknown
+  readonly job?: Job
+  /** Refuses where somebody acted on the row since you read it. */
+  readonly revision?: number
+}
+
+const defaultLimit = 50
+const purgeBatch = 1_000
+
+interface Parts {
+  readonly driver: StorageDriver
+  readonly runtime: Runtime
+  readonly config: ClientConfig
+}
+
+export class Jobs {
+  readonly #parts: Parts
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** The job, wherever it is; undefined where nobody knows it (any more). */
+  get(id: string): Promise<JobRecord | undefined> {
+    return this.#parts.driver.inspector.get(id)
+  }
+
+  /** Newest first. */
+  list(pillar: Pillar, options: ListOptions = {}): Promise<JobPage> {
+    const { limit, cursor, ...filter } = options
+    return this.#parts.driver.inspector.list({ pillar, filter, limit: limit ?? defaultLimit, cursor })
+  }
+
+  /** A waiting job is cancelled at once; a running one is asked to stop. */
+  cancel(id: string, by: Actor): Promise<CancelVerdict> {
+    return this.#parts.driver.inspector.cancel(id, by)
+  }
+
+  /** Starts a scheduled job now: true; false where it is not scheduled. */
+  retryNow(id: string, by: Actor): Promise<boolean> {
+    return this.#parts.driver.inspector.retryNow(id, by)
+  }
+}
+
+export class DeadLetters {
+  readonly #parts: Parts
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Newest first. */
+  list(options: ListOptions = {}): Promise<JobPage> {
+    const { limit, cursor, ...filter } = options
+    return this.#parts.driver.inspector.list({ pillar: 'dlq', filter, limit: limit ?? defaultLimit, cursor })
+  }
+
+  /** @throws CHOKAQ_CONTRACT_INVALID where a keyed type's payload is edited without its contract */
+  async resurrect(id: string, options: ResurrectOptions, by: Actor): Promise<ResurrectVerdict> {
+    const { driver, runtime, config } = this.#parts
+    let payload: string | undefined
+    let key: { key: NonNullable<ReturnType<typeof keyedFields>['key']>; fingerprint: string } | undefined
+    if (options.payload !== undefined) {
+      const record = await driver.inspector.get(id)
+      if (record === undefined) return { kind: 'not-found' }
+      if (options.job === undefined && record.keyHash !== null) {
+        throw new ChokaQError('CHOKAQ_CONTRACT_INVALID', {
+          type: record.type,
+          problem: 'it is keyed, so an edited payload needs the contract to compute its key. Pass { job }.',
+        })
+      }
+      if (options.job === undefined) payload = JSON.stringify(options.payload)
+      else {
+        const contract = contractOf(options.job)
+        payload = payloadText(contract, options.payload, config.maxPayloadBytes, runtime)
+        const read = await readPayload(contract, payload)
+        const fields = keyedFields(contract, read, { id, tenant: record.tenant ?? undefined }, runtime)
+        if (fields.key !== undefined && fields.fingerprint !== undefined)
+          key = { key: fields.key, fingerprint: fields.fingerprint }
+      }
+    }
+    return driver.inspector.resurrect(
+      { jobId: id, mode: options.mode, payload, key, revision: options.revision },
+      by,
+      undefined,
+    )
+  }
+
+  /** Deletes dead jobs for good; those in doubt stay. Give ids or a filter. */
+  async purge(what: { readonly ids: readonly string[] } | { readonly filter: JobFilter }, by: Actor): Promise<number> {
+    const inspector = this.#parts.driver.inspector
+    if ('ids' in what) return inspector.purge({ jobIds: what.ids, limit: what.ids.length }, by)
+    let total = 0
+    for (;;) {
+      const count = await inspector.purge({ filter: what.filter, limit: purgeBatch }, by)
+      total += count
+      if (count < purgeBatch) return total
+    }
+  }
+}
+
+export class Queues {
+  readonly #parts: Parts
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  list(): Promise<readonly QueueRow[]> {
+    return this.#parts.driver.inspector.queues()
+  }
+
+  /** Nothing of the queue is fetched or started until it is resumed; what runs goes on. */
+  pause(name: string, by: Actor): Promise<void> {
+    return this.#parts.driver.inspector.setQueue({ name, paused: true }, by)
+  }
+
+  resume(name: string, by: Actor): Promise<void> {
+    return this.#parts.driver.inspector.setQueue({ name, paused: false }, by)
+  }
+
+  /** Jobs of the queue owned at once by all workers together; null lifts the limit. */
+  limit(name: string, maxConcurrency: number | null, by: Actor): Promise<void> {
+    if (
+      maxConcurrency !== null &&
+      (!Number.isInteger(maxConcurrency) || maxConcurrency < 1 || maxConcurrency > 1_000_000)
+    ) {
+      throw new ChokaQError('CHOKAQ_OPTION_INVALID', {
+        option: 'maxConcurrency',
+        value: String(maxConcurrency),
+        expected: 'a whole number from 1 to 1000000, or null',
+      })
+    }
+    return this.#parts.driver.inspector.setQueue({ name, maxConcurrency }, by)
+  }
+
+  /** How long this queue keeps finished and dead jobs, milliseconds; null returns to the workers' default. */
+  retain(
+    name: string,
+    keep: { readonly archiveRetentionMs?: number | null; readonly dlqRetentionMs?: number | null },
+    by: Actor,
+  ): Promise<void> {
+    return this.#parts.driver.inspector.setQueue({ name, ...keep }, by)
+  }
+}
+
+export class Insight {
+  readonly #parts: Parts
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  workers(): Promise<readonly WorkerRow[]> {
+    return this.#parts.driver.inspector.workers()
+  }
+
+  /** The answers of each type, as workers registered them. */
+  jobTypes(): Promise<readonly JobTypeRow[]> {
+    return this.#parts.driver.inspector.jobTypes()
+  }
+
+  /** Cluster totals since the database was made. */
+  stats(): Promise<readonly CounterRow[]> {
+    return this.#parts.driver.inspector.stats()
+  }
+
+  /** Newest first; pass the last id to go on. */
+  audit(options: { readonly limit?: number; readonly beforeId?: number } = {}): Promise<readonly AuditRow[]> {
+    return this.#parts.driver.inspector.audit({ limit: options.limit ?? defaultLimit, beforeId: options.beforeId })
+  }
+}
