@@ -19,10 +19,7 @@ describe('canonicalText', () => {
     [
       'sorts as RFC 8785 does',
       { '\u20ac': 1, '\r': 1, '\ufb33': 1, '1': 1, '😀': 1, '\u0080': 1, ö: 1 },
-      '{"\\r":1,"1":1,"\u0080":1,"ö":1,"€":1,"😀":1,"\u05d3\u05bc":1}'.replace(
-        '"€":1,"😀":1,"\u05d3\u05bc":1',
-        '"\u05d3\u05bc":1,"€":1,"😀":1',
-      ),
+      '{"\\r":1,"1":1,"\u0080":1,"ö":1,"\u05d3\u05bc":1,"€":1,"😀":1}',
     ],
     ['normalises texts and keys', { 'e\u0301': 'e\u0301' }, '{"é":"é"}'],
     ['keeps both of two keys that become one, in a fixed order', { é: 2, 'e\u0301': 1 }, '{"é":1,"é":2}'],
