@@ -70,6 +70,8 @@ const registry = {
     `Job ${d.jobId} was completed in a transaction already; do nothing after it.`,
   CHOKAQ_COMPLETE_NOT_RETURNED: (d: { jobId: string }) =>
     `The handler of job ${d.jobId} called ctx.completeSync but did not return its value. Return what completeSync gives.`,
+  CHOKAQ_COMPLETE_ROLLED_BACK: (d: { jobId: string }) =>
+    `The handler of job ${d.jobId} returned what completeSync gave, but its transaction did not commit: nothing was recorded. Let the error of the transaction reach the engine.`,
   CHOKAQ_WORKER_STATE: (d: { call: string; state: string }) =>
     `worker.${d.call} is not possible while the worker is ${d.state}.`,
 
@@ -117,6 +119,15 @@ const transientCodes: ReadonlySet<string> = new Set<ErrorCode>([
 
 const brand = Symbol.for('chokaq.error')
 
+function isBranded(value: unknown): boolean {
+  try {
+    return typeof value === 'object' && value !== null && brand in value
+  } catch {
+    // A Proxy whose traps throw is no error of ours.
+    return false
+  }
+}
+
 /**
  * Every error of ChokaQ. `code` is stable and listed in docs/errors.md; `details` holds the values of the message.
  * `instanceof` works across two copies of the package, because it looks at a brand and not at the class.
@@ -134,7 +145,9 @@ export class ChokaQError<C extends ErrorCode = ErrorCode> extends Error {
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {
-    return typeof value === 'object' && value !== null && brand in value
+    // A user's subclass inherits this method; for it the prototype chain decides, or every ChokaQ error would be one.
+    if (this !== ChokaQError) return Function.prototype[Symbol.hasInstance].call(this, value)
+    return isBranded(value)
   }
 }
 

@@ -44,7 +44,6 @@ export type ChokaQEvent =
       readonly message: string
       readonly fields: Readonly<Record<string, unknown>>
     } & OfAttempt)
-  | ({ readonly name: 'job.key_changed'; readonly storedPrefix: string; readonly computedPrefix: string } & OfAttempt)
   // settle
   | ({ readonly name: 'job.completed'; readonly durationMs: number; readonly repeated: boolean } & OfAttempt)
   | ({
@@ -113,7 +112,6 @@ const names = {
   'job.aborted': true,
   'job.abandoned': true,
   'job.log': true,
-  'job.key_changed': true,
   'job.completed': true,
   'job.retried': true,
   'job.dead': true,

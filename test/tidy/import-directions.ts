@@ -19,7 +19,7 @@ interface Layer {
 }
 
 const core = /^src\/core\//
-const engineRoot = /^src\/engine\/(?!worker\.ts$)[^/]+\.ts$/
+const engineRoot = /^src\/engine\/(?!worker[^/]*\.ts$)[^/]+\.ts$/
 const anyNode = /^node:/
 /** Built-in modules without clock, randomness, timers or I/O: an engine that uses them still runs in a simulator. */
 const pureNode = /^node:(async_hooks|diagnostics_channel|events|util)$/
@@ -35,8 +35,8 @@ const layers: readonly Layer[] = [
     packages: [anyNode, 'uuid'],
   },
   {
-    name: 'engine/worker.ts',
-    files: /^src\/engine\/worker\.ts$/,
+    name: 'engine/worker*.ts',
+    files: /^src\/engine\/worker[^/]*\.ts$/,
     mayImport: [core, /^src\/engine\//],
     packages: [pureNode],
     typePackages: [schema],

@@ -1,0 +1,58 @@
+/** Every job this worker owns right now, from fetch to settle. What is not here and yet owned is to be disowned. */
+import type { FetchedJob } from '../core/job.ts'
+import { leaseId, type Lease } from '../core/lease.ts'
+import type { AbortKind } from '../core/outcome.ts'
+
+export type HeldPhase = 'buffered' | 'gate' | 'running' | 'settling'
+
+export interface HeldJob {
+  readonly job: FetchedJob
+  /** The incarnation of the worker that fetched it; another one's leases are lost. */
+  readonly workerId: string
+  readonly heldSinceMs: number
+  phase: HeldPhase
+  /** Set while its handler runs. */
+  abort: ((by: AbortKind) => void) | undefined
+}
+
+export class InHand {
+  readonly #held = new Map<string, HeldJob>()
+  readonly #counts: Record<HeldPhase, number> = { buffered: 0, gate: 0, running: 0, settling: 0 }
+
+  add(held: HeldJob): void {
+    this.#held.set(leaseId(held.job.lease), held)
+    this.#counts[held.phase] += 1
+  }
+
+  move(held: HeldJob, phase: HeldPhase): void {
+    if (!this.#held.has(leaseId(held.job.lease))) return
+    this.#counts[held.phase] -= 1
+    held.phase = phase
+    this.#counts[phase] += 1
+  }
+
+  remove(held: HeldJob): void {
+    if (this.#held.delete(leaseId(held.job.lease))) this.#counts[held.phase] -= 1
+  }
+
+  count(phase: HeldPhase): number {
+    return this.#counts[phase]
+  }
+
+  get size(): number {
+    return this.#held.size
+  }
+
+  leases(): readonly Lease[] {
+    return Array.from(this.#held.values(), (held) => held.job.lease)
+  }
+
+  byJobId(jobId: string): HeldJob | undefined {
+    for (const held of this.#held.values()) if (held.job.lease.jobId === jobId) return held
+    return undefined
+  }
+
+  all(): readonly HeldJob[] {
+    return [...this.#held.values()]
+  }
+}

@@ -1,0 +1,164 @@
+/**
+ * The ctx of one attempt. It is revoked when the attempt ends: a handler that goes on in the background can no longer
+ * write anything through it.
+ */
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import type { Job, PayloadIn } from '../../core/contract.ts'
+import type { ChildOptions, Completed, MiddlewareCtx, SqliteLike } from '../../core/ctx.ts'
+import { ChokaQError } from '../../core/errors.ts'
+import type { FetchedJob, NewJob } from '../../core/job.ts'
+import { effectKey } from '../../core/key-canon.ts'
+import type { Runtime } from '../../core/runtime.ts'
+
+/** What the worker lends to a ctx: the stages of enqueue and settle, which this stage does not import. */
+export interface CtxServices {
+  readonly runtime: Runtime
+  prepareChild(job: Job, payload: unknown, options: ChildOptions, lineage: ChildLineage): Promise<NewJob>
+  enqueueChildSync(tx: SqliteLike, job: Job, payload: unknown, options: ChildOptions, lineage: ChildLineage): void
+  /** Throws CHOKAQ_LEASE_LOST where the lease is gone. */
+  completeSync(tx: SqliteLike, resultText: string): void
+  resultText(result: unknown): string
+  log(message: string, fields: Readonly<Record<string, unknown>>): void
+}
+
+/** Undefined id: a fresh one, because the child commits with the completion or not at all. */
+export interface ChildLineage {
+  readonly id?: string
+  readonly parentId: string
+}
+
+export interface CtxFacts {
+  readonly job: FetchedJob
+  readonly keyHash: string | undefined
+  readonly keyPrefix: string | undefined
+  readonly attempt: number
+  readonly payload: unknown
+  readonly deadlineMs: number
+}
+
+const maxChildCount = 1_000
+/** Marks what completeSync returned, so that nothing else passes for it. */
+export const completedToken: Completed<never> = Object.freeze({ __completed: undefined as never })
+
+export class HandlerCtx implements MiddlewareCtx {
+  readonly jobId: string
+  readonly key: string | undefined
+  readonly attempt: number
+  readonly type: string
+  readonly queue: string
+  readonly payload: unknown
+  readonly children: NewJob[] = []
+  completedInTransaction = false
+  readonly #facts: CtxFacts
+  readonly #services: CtxServices
+  #controller: AbortController | undefined
+  #abortReason: Error | undefined
+  #revoked = false
+
+  constructor(facts: CtxFacts, services: CtxServices) {
+    this.#facts = facts
+    this.#services = services
+    this.jobId = facts.job.lease.jobId
+    this.key = facts.keyPrefix
+    this.attempt = facts.attempt
+    this.type = facts.job.type
+    this.queue = facts.job.queue
+    this.payload = facts.payload
+  }
+
+  /** Made when first asked for: most handlers never look, and a controller costs more than the rest of the ctx. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason)
+    }
+    return this.#controller.signal
+  }
+
+  get deadline(): Date {
+    return new Date(this.#facts.deadlineMs)
+  }
+
+  log(message: string, fields: object = {}): void {
+    if (!this.#revoked) this.#services.log(message, { ...fields })
+  }
+
+  idempotencyKey(name: string): string {
+    if (typeof name !== 'string' || name === '') {
+      throw new ChokaQError('CHOKAQ_OPTION_INVALID', {
+        option: 'name',
+        value: String(name),
+        expected: 'a non-empty text',
+      })
+    }
+    return this.#derive(name)
+  }
+
+  async enqueue<S extends StandardSchemaV1, R>(
+    job: Job<S, R>,
+    payload: PayloadIn<S>,
+    options: ChildOptions = {},
+  ): Promise<void> {
+    this.#alive('enqueue')
+    const { item, ...rest } = options
+    const lineage = { parentId: this.jobId, ...(item === undefined ? {} : { id: this.#childId(job, item) }) }
+    const child = await this.#services.prepareChild(job, payload, rest, lineage)
+    this.#alive('enqueue')
+    if (this.children.length >= maxChildCount) {
+      throw new ChokaQError('CHOKAQ_OPTION_INVALID', {
+        option: 'ctx.enqueue',
+        value: `call ${maxChildCount + 1} of one attempt`,
+        expected: `at most ${maxChildCount} children; enqueue one that enqueues the rest`,
+      })
+    }
+    this.children.push(child)
+  }
+
+  enqueueSync<S extends StandardSchemaV1, R>(
+    job: Job<S, R>,
+    payload: PayloadIn<S>,
+    options: ChildOptions & { tx: SqliteLike },
+  ): void {
+    this.#alive('enqueueSync')
+    const { item, tx, ...rest } = options
+    // The transaction may commit before the attempt fails, so the next attempt must find the same child.
+    const lineage = { parentId: this.jobId, id: this.#childId(job, item ?? '') }
+    this.#services.enqueueChildSync(tx, job, payload, rest, lineage)
+  }
+
+  completeSync<T>(tx: SqliteLike, result: T): Completed<T> {
+    this.#alive('completeSync')
+    if (this.completedInTransaction) throw new ChokaQError('CHOKAQ_COMPLETE_TWICE', { jobId: this.jobId })
+    this.#services.completeSync(tx, this.#services.resultText(result))
+    this.completedInTransaction = true
+    return completedToken
+  }
+
+  /** Aborts the signal. The first reason stays. */
+  abort(reason: Error): void {
+    this.#abortReason ??= reason
+    this.#controller?.abort(this.#abortReason)
+  }
+
+  revoke(): void {
+    this.#revoked = true
+  }
+
+  #alive(call: string): void {
+    if (this.#revoked) throw new ChokaQError('CHOKAQ_CTX_REVOKED', { jobId: this.jobId, call })
+    if (this.#abortReason instanceof ChokaQError && this.#abortReason.code === 'CHOKAQ_LEASE_LOST')
+      throw this.#abortReason
+  }
+
+  #childId(job: Job, item: string): string {
+    return this.#derive(`child\n${job.type}\n${item}`)
+  }
+
+  #derive(name: string): string {
+    const { job, keyHash } = this.#facts
+    return effectKey(
+      { jobId: this.jobId, generation: job.generation, name, ...(keyHash === undefined ? {} : { keyHash }) },
+      (text) => this.#services.runtime.sha256(text),
+    )
+  }
+}

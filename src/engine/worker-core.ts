@@ -1,0 +1,30 @@
+/** What outlives an incarnation of a worker and is lent to each. */
+import type { ClientConfig, WorkerConfig } from '../core/config.ts'
+import type { Middleware } from '../core/ctx.ts'
+import type { EventBus } from '../core/events.ts'
+import type { Runtime } from '../core/runtime.ts'
+import type { StorageDriver } from '../core/storage.ts'
+import type { Slots } from './process/slots.ts'
+import type { RegisteredTypes } from './worker-types.ts'
+
+export interface WorkerCore {
+  readonly driver: StorageDriver
+  readonly runtime: Runtime
+  readonly events: EventBus
+  readonly client: ClientConfig
+  readonly config: WorkerConfig
+  readonly name: string
+  readonly queues: readonly string[]
+  readonly types: RegisteredTypes
+  readonly middleware: readonly Middleware[]
+  readonly slots: Slots
+}
+
+/** Who an attempt is, for its events. */
+export interface AttemptIdentity {
+  readonly jobId: string
+  readonly type: string
+  readonly queue: string
+  readonly workerId: string
+  readonly attempt: number
+}

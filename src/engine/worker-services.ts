@@ -1,0 +1,61 @@
+/** What a handler's ctx borrows from other stages: making children, completing in the handler's transaction. */
+import { contractOf } from '../core/contract.ts'
+import { ChokaQError } from '../core/errors.ts'
+import type { FetchedJob } from '../core/job.ts'
+import { toJsonText } from '../core/json-image.ts'
+import type { CtxServices } from './process/handler-ctx.ts'
+import { prepareJob, prepareJobSync } from './enqueue/prepare-job.ts'
+import type { WorkerCore } from './worker-core.ts'
+import type { RegisteredType } from './worker-types.ts'
+
+export function servicesFor(
+  core: WorkerCore,
+  job: FetchedJob,
+  type: RegisteredType,
+  log: CtxServices['log'],
+): CtxServices {
+  const { driver, runtime, client, config } = core
+  return {
+    runtime,
+    log,
+    resultText: (result) =>
+      toJsonText(result, `The result of "${job.type}"`, {
+        maxBytes: config.maxResultBytes,
+        byteLength: (text) => runtime.byteLength(text),
+      }),
+    async prepareChild(child, payload, options, lineage) {
+      const prepared = await prepareJob(contractOf(child), payload, inherit(options, job), client, runtime, lineage)
+      return prepared.row
+    },
+    enqueueChildSync(tx, child, payload, options, lineage) {
+      const { row } = prepareJobSync(contractOf(child), payload, inherit(options, job), client, runtime, lineage)
+      const [verdict] = driver.enqueueSync(tx, [row])
+      if (verdict?.kind === 'refused') throw verdict.error
+      if (verdict?.kind === 'id-reused') throw new ChokaQError('CHOKAQ_ID_REUSED', { id: row.id })
+      if (verdict?.kind === 'key-reused') {
+        throw new ChokaQError('CHOKAQ_KEY_REUSED', { type: child.type, holderId: verdict.jobId, paths: [] })
+      }
+    },
+    completeSync(tx, resultText) {
+      const verdict = driver.completeSync(tx, {
+        lease: job.lease,
+        action: {
+          kind: 'complete',
+          result: resultText,
+          markerLifeMs: type.policy.markerLifeMs,
+          keep: type.handler.keepsCompleted ? { kind: 'full' } : { kind: 'stub', forMs: client.resendForMs },
+          children: [],
+        },
+      })
+      if (verdict.kind === 'refused') throw verdict.error
+      if (verdict.kind === 'lost' || verdict.outcome !== 'completed') {
+        throw new ChokaQError('CHOKAQ_LEASE_LOST', { jobId: job.lease.jobId })
+      }
+    },
+  }
+}
+
+/** A child belongs to its parent's tenant. */
+function inherit<T extends object>(options: T, job: FetchedJob): T & { tenant?: string } {
+  return job.tenant === undefined ? options : { ...options, tenant: job.tenant }
+}

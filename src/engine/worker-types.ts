@@ -1,0 +1,91 @@
+/** The types one worker runs: handler and policy by type, and what is told to the storage about them. */
+import { policyFor } from '../core/boot-check.ts'
+import type { ClientConfig, WorkerConfig } from '../core/config.ts'
+import { ChokaQError } from '../core/errors.ts'
+import { handlerOf, type Handler, type ResolvedHandler } from '../core/handler.ts'
+import type { JobTypeRow, TypePolicy } from '../core/storage.ts'
+
+export interface RegisteredType {
+  readonly handler: ResolvedHandler
+  readonly policy: TypePolicy
+}
+
+const maxTypeCount = 500
+
+export class RegisteredTypes {
+  /** The same array for the worker's life: the storage caches by identity. */
+  readonly policies: readonly TypePolicy[]
+  readonly handlers: readonly ResolvedHandler[]
+  /** Queues of the contracts, in the order of the handlers. */
+  readonly queues: readonly string[]
+  readonly #byType = new Map<string, RegisteredType>()
+
+  constructor(handlers: readonly Handler[], worker: WorkerConfig, client: ClientConfig) {
+    if (handlers.length === 0 || handlers.length > maxTypeCount) {
+      throw new ChokaQError('CHOKAQ_CONFIG_INVALID', {
+        problem: `createWorker got ${handlers.length} handlers; give it 1 to ${maxTypeCount}.`,
+      })
+    }
+    for (const each of handlers) {
+      const handler = handlerOf(each)
+      const { type } = handler.contract
+      if (this.#byType.has(type)) {
+        throw new ChokaQError('CHOKAQ_HANDLER_INVALID', {
+          type,
+          problem: 'it has two handlers in one worker. Keep one.',
+        })
+      }
+      this.#byType.set(type, { handler, policy: policyFor(handler, worker, client) })
+    }
+    const all = [...this.#byType.values()]
+    this.policies = all.map(({ policy }) => policy)
+    this.handlers = all.map(({ handler }) => handler)
+    this.queues = [...new Set(this.handlers.map(({ contract }) => contract.queue))]
+  }
+
+  /** Own entries of a map only: a payload or a row never selects code in another way. */
+  get(type: string): RegisteredType | undefined {
+    return this.#byType.get(type)
+  }
+
+  rows(): readonly JobTypeRow[] {
+    return this.handlers.map((handler) => ({
+      type: handler.contract.type,
+      queue: handler.contract.queue,
+      keyed: handler.contract.key !== 'none',
+      keyScope: handler.contract.keyScope,
+      allowRaw: handler.contract.allowRaw,
+      answers: JSON.stringify(answersOf(handler, this.#byType.get(handler.contract.type)?.policy)),
+      payloadSchema: jsonSchemaOf(handler),
+    }))
+  }
+}
+
+function answersOf(handler: ResolvedHandler, policy: TypePolicy | undefined): object {
+  return {
+    key: typeof handler.contract.key === 'function' ? 'payload' : handler.contract.key,
+    duplicateWindowMs: handler.contract.duplicateWindowMs,
+    sideEffects: handler.sideEffects,
+    because: handler.because ?? null,
+    whenInterrupted: handler.whenInterrupted,
+    onDuplicate: handler.onDuplicate,
+    keepsCompleted: handler.keepsCompleted,
+    retry: handler.retry,
+    timeoutMs: policy?.timeoutMs ?? null,
+    markerLifeMs: policy?.markerLifeMs ?? null,
+  }
+}
+
+/** JSON Schema where the schema library offers it (Standard JSON Schema), else null. */
+function jsonSchemaOf(handler: ResolvedHandler): string | null {
+  const standard = handler.contract.payload['~standard'] as {
+    readonly jsonSchema?: { input?(options: { target: string }): unknown }
+  }
+  try {
+    const schema = standard.jsonSchema?.input?.({ target: 'draft-2020-12' })
+    return schema === undefined ? null : JSON.stringify(schema)
+  } catch {
+    // Some schemas (transforms, custom types) have no JSON Schema; the worker still validates with the schema itself.
+    return null
+  }
+}

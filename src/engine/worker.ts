@@ -1,0 +1,244 @@
+/** The worker: composes the stages, and replaces its incarnation when that one is fenced. */
+import { checkBoot } from '../core/boot-check.ts'
+import { maxConcurrency, resolveWorkerConfig, whole, type WorkerConfig, type WorkerOptions } from '../core/config.ts'
+import type { Middleware } from '../core/ctx.ts'
+import { ChokaQError } from '../core/errors.ts'
+import { describeFailure } from '../core/failure.ts'
+import type { Handler } from '../core/handler.ts'
+import type { Timer } from '../core/runtime.ts'
+import { partsOf } from './parts.ts'
+import { Slots } from './process/slots.ts'
+import { Sweeper } from './sweep/sweeper.ts'
+import type { WorkerCore } from './worker-core.ts'
+import { Incarnation } from './worker-incarnation.ts'
+import { RegisteredTypes } from './worker-types.ts'
+
+export interface CreateWorkerOptions extends WorkerOptions {
+  /** What createChokaQ returned. */
+  chokaq: object
+  handlers: readonly Handler[]
+  /** Queues to serve, in rotation. Defaults to those of the handlers' contracts. */
+  queues?: readonly string[]
+  /** Around every handler, the first one outermost. */
+  middleware?: readonly Middleware[]
+  /** For people; defaults to host:pid. */
+  name?: string
+}
+
+export type WorkerState = 'new' | 'starting' | 'running' | 'stopping' | 'stopped'
+
+export interface Worker {
+  /** This incarnation's id in the database; changes when the worker was declared dead and came back. */
+  readonly id: string
+  readonly state: WorkerState
+  readonly runningCount: number
+  /** Starts; resolves once it is stopped. */
+  run(): Promise<void>
+  /** Resolves when it is registered and looks for work. @throws CHOKAQ_BOOT_REFUSED */
+  start(): Promise<void>
+  /**
+   * Stops fetching, gives back what never started, lets handlers finish for `shutdownGrace`, then aborts them. `force`
+   * aborts at once; a second call with it hurries the first. Calling it again is harmless.
+   */
+  stop(options?: { force?: boolean }): Promise<void>
+  /** One round without timers, for tests and scripts: promotes, fetches once, runs, settles; gives the number settled. */
+  tick(): Promise<number>
+  /** Takes effect at once; lowering it stops nothing that runs. 1 to 1,000. */
+  setConcurrency(concurrency: number): void
+}
+
+const ownFields = ['chokaq', 'handlers', 'queues', 'middleware', 'name']
+const restartDelayMs = 1_000
+
+/**
+ * Makes a worker. Nothing happens until `run`, `start` or `tick`.
+ *
+ * @example
+ * const worker = createWorker({ chokaq, handlers: [resize], concurrency: 20 })
+ * await worker.run()
+ *
+ * @throws CHOKAQ_CONFIG_INVALID, CHOKAQ_OPTION_INVALID, CHOKAQ_HANDLER_INVALID
+ */
+export function createWorker(options: CreateWorkerOptions): Worker {
+  return new EngineWorker(options)
+}
+
+class EngineWorker implements Worker {
+  readonly #core: WorkerCore
+  readonly #config: WorkerConfig
+  readonly #sweeper: Sweeper
+  #incarnation: Incarnation
+  #state: WorkerState = 'new'
+  #booted: Promise<void> | undefined
+  #stopped: Promise<void> | undefined
+  #unsubscribe: () => void = () => undefined
+  #releaseTimer: Timer | undefined
+  #onStopped: (() => void)[] = []
+
+  constructor(options: CreateWorkerOptions) {
+    const { driver, runtime, config: client, events } = partsOf(options.chokaq)
+    this.#config = resolveWorkerConfig(options, ownFields)
+    const types = new RegisteredTypes(options.handlers, this.#config, client)
+    const self = runtime.processes.self()
+    this.#core = {
+      driver,
+      runtime,
+      events,
+      client,
+      config: this.#config,
+      name: options.name ?? `${self.host}:${self.pid}`,
+      queues: options.queues === undefined || options.queues.length === 0 ? types.queues : [...new Set(options.queues)],
+      types,
+      middleware: [...(options.middleware ?? [])],
+      slots: new Slots(this.#config.concurrency),
+    }
+    this.#sweeper = new Sweeper({
+      driver,
+      runtime,
+      events,
+      config: this.#config,
+      workerId: () => this.#incarnation.id,
+      onReady: () => {
+        this.#incarnation.kick()
+      },
+    })
+    this.#incarnation = this.#newIncarnation()
+  }
+
+  get id(): string {
+    return this.#incarnation.id
+  }
+  get state(): WorkerState {
+    return this.#state
+  }
+  get runningCount(): number {
+    return this.#incarnation.runningCount
+  }
+
+  async run(): Promise<void> {
+    const stopped = new Promise<void>((resolve) => this.#onStopped.push(resolve))
+    await this.start()
+    await stopped
+  }
+
+  async start(): Promise<void> {
+    if (this.#state !== 'new') throw new ChokaQError('CHOKAQ_WORKER_STATE', { call: 'start', state: this.#state })
+    this.#state = 'starting'
+    try {
+      await this.#boot()
+    } catch (error) {
+      if (this.#isState('starting')) this.#finish()
+      throw error
+    }
+    // stop() may have been called meanwhile; then it has the word.
+    if (!this.#isState('starting')) return
+    this.#state = 'running'
+    const { driver, events } = this.#core
+    this.#unsubscribe = driver.onWake(() => {
+      this.#incarnation.kick()
+    })
+    this.#incarnation.begin()
+    this.#sweeper.start()
+    this.#armRelease()
+    events.emit({ name: 'worker.started', workerId: this.id, concurrency: this.#core.slots.limit })
+  }
+
+  stop(options: { force?: boolean } = {}): Promise<void> {
+    if (this.#stopped !== undefined && options.force === true) this.#incarnation.abortAll('shutdown')
+    this.#stopped ??= this.#stop(options.force === true)
+    return this.#stopped
+  }
+
+  async tick(): Promise<number> {
+    if (this.#state !== 'new') throw new ChokaQError('CHOKAQ_WORKER_STATE', { call: 'tick', state: this.#state })
+    await this.#boot()
+    await this.#sweeper.promote()
+    const settled = await this.#incarnation.tick()
+    if (this.#incarnation.fenced) {
+      this.#incarnation = this.#newIncarnation()
+      await this.#incarnation.register()
+    }
+    return settled
+  }
+
+  setConcurrency(concurrency: number): void {
+    this.#core.slots.limit = whole(concurrency, 'concurrency', 1, 1, maxConcurrency)
+    this.#incarnation.kick()
+  }
+
+  #boot(): Promise<void> {
+    this.#booted ??= this.#bootOnce()
+    return this.#booted
+  }
+
+  async #bootOnce(): Promise<void> {
+    const { types, client, events, driver } = this.#core
+    const { refusals, warnings } = checkBoot(types.handlers, this.#config, client)
+    if (refusals.length > 0) {
+      throw new ChokaQError('CHOKAQ_BOOT_REFUSED', { problems: refusals.map(({ rule, text }) => `${rule}: ${text}`) })
+    }
+    for (const { rule, text } of warnings) events.emit({ name: 'worker.warning', workerId: this.id, rule, text })
+    await driver.ready()
+    await driver.saveJobTypes(types.rows())
+    await this.#incarnation.register()
+  }
+
+  async #stop(force: boolean): Promise<void> {
+    if (this.#state === 'stopped') return
+    const workerId = this.id
+    const { events } = this.#core
+    this.#state = 'stopping'
+    events.emit({ name: 'worker.stopping', workerId })
+    this.#unsubscribe()
+    this.#releaseTimer?.cancel()
+    await this.#booted?.catch(() => undefined)
+    await this.#sweeper.stop()
+    if (this.#booted !== undefined) await this.#incarnation.end({ force })
+    this.#finish()
+    events.emit({ name: 'worker.stopped', workerId })
+  }
+
+  #finish(): void {
+    this.#state = 'stopped'
+    for (const resolve of this.#onStopped.splice(0)) resolve()
+  }
+
+  #newIncarnation(): Incarnation {
+    return new Incarnation(this.#core, () => {
+      if (this.#state === 'running') void this.#reincarnate()
+    })
+  }
+
+  /** A fenced worker comes back under a new id as soon as the storage answers. */
+  async #reincarnate(): Promise<void> {
+    const { runtime, events } = this.#core
+    const next = this.#newIncarnation()
+    while (this.#isState('running')) {
+      try {
+        await next.register()
+        break
+      } catch (error) {
+        events.emit({ name: 'storage.failed', during: 'registerWorker', failure: describeFailure(error) })
+        await new Promise<void>((resolve) => {
+          runtime.scheduler.after(restartDelayMs, resolve)
+        })
+      }
+    }
+    if (!this.#isState('running')) return
+    this.#incarnation = next
+    next.begin()
+    events.emit({ name: 'worker.started', workerId: next.id, concurrency: this.#core.slots.limit })
+  }
+
+  #armRelease(): void {
+    this.#releaseTimer = this.#core.runtime.scheduler.after(this.#config.heartbeatMs, () => {
+      this.#incarnation.releaseStale()
+      if (this.#state === 'running') this.#armRelease()
+    })
+  }
+
+  // The state changes while a method awaits; read through a method, so that the compiler does not think it knows it.
+  #isState(state: WorkerState): boolean {
+    return this.#state === state
+  }
+}
