@@ -1,0 +1,102 @@
+/** The operators' side of this storage: reads on one snapshot, acts in one audited transaction. */
+import type {
+  Actor,
+  AuditRow,
+  CancelVerdict,
+  Inspector,
+  JobFilter,
+  JobPage,
+  ListRequest,
+  MarkerRow,
+  QueueChange,
+  QueueRow,
+  ResurrectRequest,
+  ResurrectVerdict,
+  WorkerRow,
+} from '../../core/inspector.ts'
+import type { CounterRow } from '../../core/counters.ts'
+import type { JobRecord } from '../../core/job.ts'
+import type { JobTypeRow } from '../../core/storage.ts'
+import {
+  getJob,
+  getMarker,
+  listAudit,
+  listJobs,
+  listJobTypes,
+  listQueues,
+  listStats,
+  listWorkers,
+} from './statements/inspect.ts'
+import { cancelJob, purge, resurrect, retryNow, setQueue } from './statements/operate.ts'
+import type { Transaction, WriteUnit } from './write-transaction.ts'
+
+export interface InspectorAccess {
+  read<T>(call: string, work: (tx: Transaction) => T): Promise<T>
+  write<T>(call: string, unit: WriteUnit<T>): Promise<T>
+}
+
+export class SqliteInspector implements Inspector {
+  readonly #access: InspectorAccess
+
+  constructor(access: InspectorAccess) {
+    this.#access = access
+  }
+
+  get(jobId: string): Promise<JobRecord | undefined> {
+    return this.#access.read('inspector.get', ({ session }) => getJob(session, jobId))
+  }
+
+  list(request: ListRequest): Promise<JobPage> {
+    return this.#access.read('inspector.list', ({ session }) => listJobs(session, request))
+  }
+
+  queues(): Promise<readonly QueueRow[]> {
+    return this.#access.read('inspector.queues', ({ session, nowMs }) => listQueues(session, nowMs))
+  }
+
+  workers(): Promise<readonly WorkerRow[]> {
+    return this.#access.read('inspector.workers', ({ session }) => listWorkers(session))
+  }
+
+  jobTypes(): Promise<readonly JobTypeRow[]> {
+    return this.#access.read('inspector.jobTypes', ({ session }) => listJobTypes(session))
+  }
+
+  audit(request: { readonly limit: number; readonly beforeId: number | undefined }): Promise<readonly AuditRow[]> {
+    return this.#access.read('inspector.audit', ({ session }) => listAudit(session, request))
+  }
+
+  stats(): Promise<readonly CounterRow[]> {
+    return this.#access.read('inspector.stats', ({ session }) => listStats(session))
+  }
+
+  marker(keyHash: string): Promise<MarkerRow | undefined> {
+    return this.#access.read('inspector.marker', ({ session }) => getMarker(session, keyHash))
+  }
+
+  setQueue(change: QueueChange, by: Actor): Promise<void> {
+    return this.#access.write('inspector.setQueue', { work: (tx) => setQueue(tx, change, by) })
+  }
+
+  cancel(jobId: string, by: Actor): Promise<CancelVerdict> {
+    return this.#access.write('inspector.cancel', { work: (tx) => cancelJob(tx, jobId, by) })
+  }
+
+  retryNow(jobId: string, by: Actor): Promise<boolean> {
+    return this.#access.write('inspector.retryNow', { work: (tx) => retryNow(tx, jobId, by) })
+  }
+
+  resurrect(request: ResurrectRequest, by: Actor, continueWithinMs: number | undefined): Promise<ResurrectVerdict> {
+    return this.#access.write('inspector.resurrect', {
+      work: (tx) => resurrect(tx, request, by, continueWithinMs),
+      beforeCommit: 'resurrect-before-commit',
+    })
+  }
+
+  purge(
+    request: { readonly jobIds?: readonly string[]; readonly filter?: JobFilter; readonly limit: number },
+    by: Actor,
+  ): Promise<number> {
+    return this.#access.write('inspector.purge', { work: (tx) => purge(tx, request, by) })
+  }
+}

@@ -1,0 +1,237 @@
+/**
+ * From pending to a worker's hands.
+ *
+ * How a fetch finds its rows. The order within a queue is priority (high first), then due time, then id, and a worker
+ * takes only the types it registered. One index over (queue, priority, run_at, id) with `type IN (…)` as a filter gives
+ * that order as long as most rows match; but jobs of a type that no worker here knows (a rolled-back deploy) stand in
+ * front of everyone and are read again by every fetch: 300,000 of them cost 60 ms each time. So the index is
+ * (queue, type, priority DESC, run_at, id) and there is one ordered probe per type. A worker with one type needs nothing
+ * more. For several, the heads of the types are merged here, from index columns alone; since what is taken of one type is
+ * always the front of that type, the rows themselves are then read in the same order, one statement per type. A
+ * UNION ALL of limited subqueries does the same merge inside SQLite, but it reads `limit` index entries of every type
+ * first and is a new statement for every set of types.
+ *
+ * A pending row is due: enqueue, retry and promote see to that. So fetch does not compare run_at with the clock, and a
+ * clock that steps back hides no job.
+ */
+import { CounterSum } from '../../../core/counters.ts'
+import { sameFingerprint } from '../../../core/canonical-json.ts'
+import type { FetchedJob } from '../../../core/job.ts'
+import type { ClaimRequest, ClaimVerdict, FetchRequest, TypePolicy } from '../../../core/storage.ts'
+import { fetchedJob, type FetchableRow } from '../../row-mapping.ts'
+import type { Session } from '../session.ts'
+import type { Transaction } from '../write-transaction.ts'
+import { findLiveMarker } from './markers.ts'
+
+const selectQueue = 'SELECT paused, max_concurrency FROM chokaq_queues WHERE name = ?'
+const countOwned = 'SELECT count(*) AS owned FROM chokaq_jobs_hot WHERE worker_id IS NOT NULL AND queue = ?'
+
+interface QueueLimits {
+  readonly paused: number
+  readonly max_concurrency: number | null
+}
+
+interface PendingRow extends FetchableRow {
+  readonly rowid: number
+  readonly cancel_requested_at: number | null
+}
+
+const pendingOfType = `FROM chokaq_jobs_hot INDEXED BY chokaq_jobs_hot_pending
+  WHERE state = 'pending' AND queue = ? AND type = ? ORDER BY priority DESC, run_at, id LIMIT ?`
+const selectHeads = `SELECT priority, run_at, id ${pendingOfType} OFFSET ?`
+const selectPending = `SELECT rowid, id, type, queue, priority, run_at, generation, attempt, failure_count, crash_count,
+  suspect, created_at, first_started_at, cancel_requested_at, tenant, key_hash, key_prefix, key_scope, fingerprint,
+  trace_context, tags, payload ${pendingOfType}`
+const selectAnyPending = `SELECT 1 AS found FROM chokaq_jobs_hot INDEXED BY chokaq_jobs_hot_pending
+  WHERE state = 'pending' AND queue = ? AND type = ? LIMIT 1`
+
+/** Whether a fetch would find a row: looked up without a transaction, so that an idle worker takes no write lock. */
+export function hasPending(session: Session, { queue, policies }: FetchRequest): boolean {
+  return policies.some(({ type }) => session.get(selectAnyPending, queue, type) !== undefined)
+}
+
+const policiesByType = new WeakMap<readonly TypePolicy[], ReadonlyMap<string, TypePolicy>>()
+
+function policyMap(policies: readonly TypePolicy[]): ReadonlyMap<string, TypePolicy> {
+  const known = policiesByType.get(policies)
+  if (known !== undefined) return known
+  const made = new Map(policies.map((policy) => [policy.type, policy]))
+  policiesByType.set(policies, made)
+  return made
+}
+
+/**
+ * fetch: pending -> fetched, or -> processing where the fetch itself may start the row (fast start)
+ * Precondition: the queue is not paused and below its limit, counting fetched and processing rows of all workers.
+ * Returns the jobs in the order of the queue, each with a new token.
+ * Who: a worker that registered the types.
+ */
+export function fetch(tx: Transaction, request: FetchRequest): readonly FetchedJob[] {
+  const { session } = tx
+  const limit = allowedCount(session, request)
+  if (limit <= 0) return []
+  const rows = nextRows(session, request, limit)
+  if (rows.length === 0) return []
+  const policies = policyMap(request.policies)
+  const counters = new CounterSum()
+  let token = session.reserveTokens(rows.length)
+  const jobs: FetchedJob[] = []
+  for (const row of rows) {
+    const policy = policies.get(row.type)
+    if (policy === undefined) continue
+    jobs.push(takeRow(tx, row, token, policy, request.workerId, counters))
+    token += 1
+  }
+  session.addCounters(counters)
+  return jobs
+}
+
+function allowedCount(session: Session, { queue, limit }: FetchRequest): number {
+  const limits = session.get<QueueLimits>(selectQueue, queue)
+  if (limits === undefined) return limit
+  if (limits.paused === 1) return 0
+  if (limits.max_concurrency === null) return limit
+  const owned = session.get<{ readonly owned: number }>(countOwned, queue)?.owned ?? 0
+  return Math.min(limit, limits.max_concurrency - owned)
+}
+
+function nextRows(session: Session, { queue, policies }: FetchRequest, limit: number): readonly PendingRow[] {
+  const [only] = policies
+  if (only === undefined) return []
+  if (policies.length === 1) return session.all<PendingRow>(selectPending, queue, only.type, limit)
+  const counts = mergeHeads(session, queue, policies, limit)
+  const rows: PendingRow[] = []
+  for (const [type, count] of counts) rows.push(...session.all<PendingRow>(selectPending, queue, type, count))
+  return counts.size === 1 ? rows : rows.sort(compareHeads)
+}
+
+interface Head {
+  readonly priority: number
+  readonly run_at: number
+  readonly id: string
+}
+
+/** The order of the index: SQLite compares texts as UTF-8, which for ids is the order of their characters. */
+function compareHeads(a: Head, b: Head): number {
+  return b.priority - a.priority || a.run_at - b.run_at || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
+}
+
+/** One type's index entries, read in steps. */
+interface Lane {
+  readonly type: string
+  heads: readonly Head[]
+  /** How many entries were read before `heads`. */
+  before: number
+  next: number
+}
+
+/** How many rows of each type are among the first `limit` of all. */
+function mergeHeads(
+  session: Session,
+  queue: string,
+  policies: readonly TypePolicy[],
+  limit: number,
+): ReadonlyMap<string, number> {
+  const step = Math.min(limit, Math.max(4, Math.ceil((2 * limit) / policies.length)))
+  const read = (type: string, before: number): readonly Head[] =>
+    session.all<Head>(selectHeads, queue, type, step, before)
+  const lanes = policies
+    .map(({ type }): Lane => ({ type, heads: read(type, 0), before: 0, next: 0 }))
+    .filter(({ heads }) => heads.length > 0)
+  const counts = new Map<string, number>()
+  for (let taken = 0; taken < limit; taken += 1) {
+    let first: { readonly lane: Lane; readonly head: Head } | undefined
+    for (const lane of lanes) {
+      const head = lane.heads[lane.next]
+      if (head !== undefined && (first === undefined || compareHeads(head, first.head) < 0)) first = { lane, head }
+    }
+    if (first === undefined) break
+    const { lane } = first
+    lane.next += 1
+    counts.set(lane.type, lane.before + lane.next)
+    if (lane.next === lane.heads.length && lane.heads.length === step) {
+      lane.before += lane.next
+      lane.heads = read(lane.type, lane.before)
+      lane.next = 0
+    }
+  }
+  return counts
+}
+
+const takeFetched = `UPDATE chokaq_jobs_hot SET state = 'fetched', worker_id = ?, token = ?, fetched_at = ?,
+  fetch_crash_budget = ? WHERE rowid = ?`
+const takeStarted = `UPDATE chokaq_jobs_hot SET state = 'processing', worker_id = ?, token = ?, fetched_at = ?,
+  attempt = attempt + 1, started_at = ?, first_started_at = coalesce(first_started_at, ?), fast_started = 1,
+  when_interrupted = ?, crash_budget = ?, fetch_crash_budget = ? WHERE rowid = ?`
+
+function takeRow(
+  tx: Transaction,
+  row: PendingRow,
+  token: number,
+  policy: TypePolicy,
+  workerId: string,
+  counters: CounterSum,
+): FetchedJob {
+  const { session, nowMs } = tx
+  const lease = { jobId: row.id, token }
+  if (!mayFastStart(tx, row, policy)) {
+    session.run(takeFetched, workerId, token, nowMs, policy.fetchCrashBudget, row.rowid)
+    return fetchedJob(row, lease, undefined)
+  }
+  session.run(
+    takeStarted,
+    workerId,
+    token,
+    nowMs,
+    nowMs,
+    nowMs,
+    policy.whenInterrupted,
+    policy.crashBudget,
+    policy.fetchCrashBudget,
+    row.rowid,
+  )
+  if (row.key_hash !== null) counters.add('idempotency.claims', row, 'claimed')
+  return fetchedJob(row, lease, nowMs)
+}
+
+/** The key stood on the committed row before this transaction began, so the marker may be read here. */
+function mayFastStart({ session, nowMs }: Transaction, row: PendingRow, policy: TypePolicy): boolean {
+  if (!policy.fastStart || row.crash_count > 0 || row.suspect === 1 || row.cancel_requested_at !== null) return false
+  if (row.first_started_at !== null && nowMs - row.first_started_at > policy.retryLifetimeMs) return false
+  if (row.key_hash === null) return !policy.keyed
+  return findLiveMarker(session, row.key_hash, nowMs) === undefined
+}
+
+interface ClaimRow {
+  readonly rowid: number
+  readonly key_hash: string | null
+}
+
+const selectFetched = `SELECT rowid, key_hash FROM chokaq_jobs_hot WHERE id = ? AND token = ? AND state = 'fetched'`
+const selectKeyHolder = 'SELECT id, fingerprint FROM chokaq_jobs_hot WHERE key_hash = ?'
+const writeKey = `UPDATE chokaq_jobs_hot SET key_hash = ?, key_prefix = ?, key_scope = ?, fingerprint = ?, key_computed = 1
+  WHERE rowid = ?`
+
+/**
+ * claim: fetched -> fetched, with the key its worker computed
+ * Precondition: lease; no other hot row has the key.
+ * Returns claimed, held (the row keeps no key) or lost. Repeating it after a lost reply is harmless.
+ * Who: the owner, for a keyed row that was enqueued without its key. Committed before start looks at the marker.
+ */
+export function claim(tx: Transaction, requests: readonly ClaimRequest[]): readonly ClaimVerdict[] {
+  return requests.map((request) => claimOne(tx.session, request))
+}
+
+function claimOne(session: Session, { lease, key, fingerprint }: ClaimRequest): ClaimVerdict {
+  const row = session.get<ClaimRow>(selectFetched, lease.jobId, lease.token)
+  if (row === undefined) return { kind: 'lost' }
+  // A stored key wins over a recomputed one.
+  if (row.key_hash !== null) return { kind: 'claimed' }
+  const holder = session.get<{ readonly id: string; readonly fingerprint: string | null }>(selectKeyHolder, key.hash)
+  if (holder !== undefined) {
+    const sameFingerprintAsHolder = sameFingerprint(fingerprint, holder.fingerprint) !== 'different'
+    return { kind: 'held', jobId: holder.id, sameFingerprint: sameFingerprintAsHolder }
+  }
+  session.run(writeKey, key.hash, key.prefix, key.scope, fingerprint, row.rowid)
+  return { kind: 'claimed' }
+}

@@ -1,0 +1,246 @@
+/** What operators do. Each act that changes something writes its line of the audit log in the same transaction. */
+import { CounterSum } from '../../../core/counters.ts'
+import type {
+  Actor,
+  CancelVerdict,
+  JobFilter,
+  QueueChange,
+  ResurrectRequest,
+  ResurrectVerdict,
+} from '../../../core/inspector.ts'
+import type { ArchiveOutcome } from '../../../core/job.ts'
+import { jobColumns } from '../../row-mapping.ts'
+import type { Session } from '../session.ts'
+import type { Transaction } from '../write-transaction.ts'
+import { conditionsOf } from './inspect.ts'
+import { type HotRow, hotRowColumns, moveToCancelled } from './leave-hot.ts'
+import { deleteMarker, findMarker, isLive, type Marker, newestGeneration } from './markers.ts'
+
+const insertAudit = 'INSERT INTO chokaq_audit_log (at, actor, note, act, subject, detail) VALUES (?, ?, ?, ?, ?, ?)'
+
+function audit({ session, nowMs }: Transaction, by: Actor, act: string, subject: string, detail: object): void {
+  session.run(insertAudit, nowMs, by.actor, by.note, act, subject, JSON.stringify(detail))
+}
+
+const insertQueue = `INSERT INTO chokaq_queues (name, paused) VALUES (?, 0) ON CONFLICT (name) DO NOTHING`
+const setPaused = 'UPDATE chokaq_queues SET paused = ? WHERE name = ?'
+const setMaxConcurrency = 'UPDATE chokaq_queues SET max_concurrency = ? WHERE name = ?'
+const setArchiveRetention = 'UPDATE chokaq_queues SET archive_retention_ms = ? WHERE name = ?'
+const setDlqRetention = 'UPDATE chokaq_queues SET dlq_retention_ms = ? WHERE name = ?'
+
+/** setQueue: changes what is named and leaves the rest. */
+export function setQueue(tx: Transaction, change: QueueChange, by: Actor): void {
+  const { name, paused, maxConcurrency, archiveRetentionMs, dlqRetentionMs } = change
+  const { session } = tx
+  session.run(insertQueue, name)
+  if (paused !== undefined) session.run(setPaused, paused ? 1 : 0, name)
+  if (maxConcurrency !== undefined) session.run(setMaxConcurrency, maxConcurrency, name)
+  if (archiveRetentionMs !== undefined) session.run(setArchiveRetention, archiveRetentionMs, name)
+  if (dlqRetentionMs !== undefined) session.run(setDlqRetention, dlqRetentionMs, name)
+  audit(tx, by, 'set-queue', name, change)
+  tx.jobsBecameReady = true
+}
+
+const selectHot = `SELECT ${hotRowColumns} FROM chokaq_jobs_hot WHERE id = ?`
+const selectFinished = `SELECT outcome AS state FROM chokaq_jobs_archive WHERE id = ?1
+  UNION ALL SELECT 'dead' FROM chokaq_jobs_dlq WHERE id = ?1`
+const raiseToken = 'UPDATE chokaq_jobs_hot SET token = ? WHERE rowid = ?'
+const requestCancel =
+  'UPDATE chokaq_jobs_hot SET cancel_requested_at = coalesce(cancel_requested_at, ?) WHERE rowid = ?'
+
+/**
+ * cancel: scheduled | pending -> archive as cancelled; on an owned row only the wish is written
+ * Precondition: in hot.
+ * Returns cancelled, requested, finished or not-found.
+ * Who: an operator.
+ */
+export function cancelJob(tx: Transaction, jobId: string, by: Actor): CancelVerdict {
+  const { session, nowMs } = tx
+  const row = session.get<HotRow>(selectHot, jobId)
+  if (row === undefined) {
+    const finished = session.get<{ readonly state: ArchiveOutcome | 'dead' }>(selectFinished, jobId)
+    return finished === undefined ? { kind: 'not-found' } : { kind: 'finished', state: finished.state }
+  }
+  if (row.state === 'fetched' || row.state === 'processing') {
+    session.run(requestCancel, nowMs, row.rowid)
+    audit(tx, by, 'request-cancel', jobId, { state: row.state })
+    return { kind: 'requested' }
+  }
+  const counters = new CounterSum()
+  // A late repetition of the last owner's settle must not take this for its own work.
+  session.run(raiseToken, session.reserveTokens(1), row.rowid)
+  moveToCancelled(tx, row, counters)
+  session.addCounters(counters)
+  audit(tx, by, 'cancel', jobId, { state: row.state })
+  return { kind: 'cancelled' }
+}
+
+const promoteOne = `UPDATE chokaq_jobs_hot SET state = 'pending', run_at = ? WHERE id = ? AND state = 'scheduled'`
+
+/**
+ * retryNow (promote): scheduled -> pending, due now
+ * Returns whether it was scheduled.
+ * Who: an operator.
+ */
+export function retryNow(tx: Transaction, jobId: string, by: Actor): boolean {
+  if (tx.session.run(promoteOne, tx.nowMs, jobId) === 0) return false
+  tx.jobsBecameReady = true
+  audit(tx, by, 'retry-now', jobId, {})
+  return true
+}
+
+interface DeadRow {
+  readonly type: string
+  readonly queue: string
+  readonly created_at: number
+  readonly revision: number
+  readonly in_doubt: number
+  readonly generation: number
+  readonly key_hash: string | null
+}
+
+const selectDead = `SELECT type, queue, created_at, revision, in_doubt, generation, key_hash FROM chokaq_jobs_dlq
+  WHERE id = ?`
+const selectKeyHolder = 'SELECT id FROM chokaq_jobs_hot WHERE key_hash = ?'
+
+/** What a resurrected row starts anew; everything else comes along, the attempt number and the history above all. */
+const anew: Readonly<Record<string, string>> = {
+  run_at: '?1',
+  token: '?2',
+  generation: '?3',
+  payload: 'coalesce(?4, payload)',
+  key_hash: 'coalesce(?5, key_hash)',
+  key_prefix: 'coalesce(?6, key_prefix)',
+  key_scope: 'coalesce(?7, key_scope)',
+  key_computed: 'CASE WHEN ?5 IS NULL THEN key_computed ELSE 0 END',
+  fingerprint: 'coalesce(?8, fingerprint)',
+  worker_id: 'NULL',
+  failure_count: '0',
+  crash_count: '0',
+  fetch_crash_count: '0',
+  revision: 'revision + 1',
+  fetched_at: 'NULL',
+  started_at: 'NULL',
+  first_started_at: 'NULL',
+  cancel_requested_at: 'NULL',
+}
+const resurrectRow = `INSERT INTO chokaq_jobs_hot (${jobColumns.join(', ')}, state, suspect, fast_started)
+  SELECT ${jobColumns.map((column) => anew[column] ?? column).join(', ')}, 'pending', 0, 0
+  FROM chokaq_jobs_dlq WHERE id = ?9`
+
+/**
+ * resurrect: dlq -> pending
+ * Precondition: the revision the operator saw; no active holder of the key; continue: same key, no live marker, not in
+ * doubt, young enough. A new operation takes the next generation and replaces the marker.
+ * Returns resurrected with its generation, or what stands in the way.
+ * Who: an operator.
+ */
+export function resurrect(
+  tx: Transaction,
+  request: ResurrectRequest,
+  by: Actor,
+  continueWithinMs: number | undefined,
+): ResurrectVerdict {
+  const { session, nowMs } = tx
+  const { jobId, mode, revision, payload, key } = request
+  const dead = session.get<DeadRow>(selectDead, jobId)
+  if (dead === undefined) return { kind: 'not-found' }
+  if (revision !== undefined && revision !== dead.revision) return { kind: 'changed', revision: dead.revision }
+  const keyHash = key?.key.hash ?? dead.key_hash
+  if (mode === 'continue' && keyHash !== dead.key_hash) return { kind: 'key-changed' }
+  const holder = keyHash === null ? undefined : session.get<{ readonly id: string }>(selectKeyHolder, keyHash)
+  if (holder !== undefined) return { kind: 'active', jobId: holder.id }
+  const marker = keyHash === null ? undefined : findMarker(session, keyHash)
+  const obstacle = mode === 'continue' ? continueObstacle(tx, jobId, dead, marker, continueWithinMs) : undefined
+  if (obstacle !== undefined) return obstacle
+
+  const generation = mode === 'continue' ? dead.generation : nextGeneration(session, keyHash, dead, marker)
+  const token = session.reserveTokens(1)
+  const texts = [payload ?? null, key?.key.hash ?? null, key?.key.prefix ?? null, key?.key.scope ?? null]
+  session.run(resurrectRow, nowMs, token, generation, ...texts, key?.fingerprint ?? null, jobId)
+  session.run('DELETE FROM chokaq_jobs_dlq WHERE id = ?', jobId)
+  const replaced = mode === 'new-operation' ? replaceMarkers(session, jobId, keyHash, dead.key_hash, marker) : []
+  const counters = new CounterSum()
+  counters.add('jobs.resurrected', dead, mode)
+  session.addCounters(counters)
+  const edited = { payload: payload !== undefined, key: keyHash !== dead.key_hash }
+  audit(tx, by, 'resurrect', jobId, { mode, generation, revision: dead.revision, edited, replacedMarkers: replaced })
+  tx.jobsBecameReady = true
+  return { kind: 'resurrected', generation }
+}
+
+function continueObstacle(
+  { nowMs }: Transaction,
+  jobId: string,
+  dead: DeadRow,
+  marker: Marker | undefined,
+  continueWithinMs: number | undefined,
+): ResurrectVerdict | undefined {
+  const live = marker !== undefined && isLive(marker, nowMs) ? marker : undefined
+  const isOwnDoubt = live?.state === 'in_doubt' && live.job_id === jobId
+  if (dead.in_doubt === 1 || isOwnDoubt) return { kind: 'in-doubt' }
+  if (live !== undefined) return { kind: 'marked', jobId: live.job_id, state: live.state }
+  if (continueWithinMs !== undefined && nowMs - dead.created_at > continueWithinMs) return { kind: 'too-old' }
+  return undefined
+}
+
+function nextGeneration(session: Session, keyHash: string | null, dead: DeadRow, marker: Marker | undefined): number {
+  const known = keyHash === null ? 0 : newestGeneration(session, keyHash, marker)
+  // Another key has generations of its own, and its first one where nothing is known of it.
+  return Math.max(keyHash === dead.key_hash ? dead.generation : 0, known) + 1
+}
+
+interface ReplacedMarker {
+  readonly keyHash: string
+  readonly state: string
+  readonly jobId: string
+}
+
+/** The new operation's key starts clean; a doubt of this job about its old key is decided with the act. */
+function replaceMarkers(
+  session: Session,
+  jobId: string,
+  keyHash: string | null,
+  oldKeyHash: string | null,
+  marker: Marker | undefined,
+): readonly ReplacedMarker[] {
+  const old = oldKeyHash === null || oldKeyHash === keyHash ? undefined : findMarker(session, oldKeyHash)
+  const gone = [marker, old?.job_id === jobId && old.state === 'in_doubt' ? old : undefined]
+  return gone.flatMap((each) => {
+    if (each === undefined) return []
+    deleteMarker(session, each.key_hash)
+    return [{ keyHash: each.key_hash, state: each.state, jobId: each.job_id }]
+  })
+}
+
+/**
+ * purge: dlq -> nowhere
+ * Precondition: not in doubt. With `jobIds` those, with `filter` what it matches, oldest first; both narrow each other.
+ * Returns how many were deleted, at most `limit`.
+ * Who: an operator.
+ */
+export function purge(
+  tx: Transaction,
+  request: { readonly jobIds?: readonly string[]; readonly filter?: JobFilter; readonly limit: number },
+  by: Actor,
+): number {
+  const { session } = tx
+  const { jobIds, filter, limit } = request
+  if (jobIds === undefined && filter === undefined) return 0
+  const { sql, values } = conditionsOf('dlq', filter ?? {})
+  const named = jobIds === undefined ? '' : `AND id IN (SELECT value FROM json_each(?${values.length + 2}))`
+  const rows = session.all<{ readonly queue: string; readonly type: string }>(
+    `DELETE FROM chokaq_jobs_dlq WHERE rowid IN (SELECT rowid FROM chokaq_jobs_dlq WHERE in_doubt = 0 AND ${sql} ${named}
+      ORDER BY created_at, id LIMIT ?${values.length + 1}) RETURNING queue, type`,
+    ...values,
+    Math.max(0, Math.trunc(limit)),
+    ...(jobIds === undefined ? [] : [JSON.stringify(jobIds)]),
+  )
+  if (rows.length === 0) return 0
+  const counters = new CounterSum()
+  for (const row of rows) counters.add('jobs.purged', row)
+  session.addCounters(counters)
+  const subject = jobIds === undefined ? JSON.stringify(filter) : `${jobIds.length} ids`
+  audit(tx, by, 'purge', subject, { count: rows.length, ...(jobIds === undefined ? {} : { jobIds }) })
+  return rows.length
+}

@@ -1,0 +1,77 @@
+/** The usual end of a job, kept lean: one read, one copy, one delete, and the marker where it has a key. */
+import type { CounterSum } from '../../../core/counters.ts'
+import type { Lease } from '../../../core/lease.ts'
+import type { SettleAction, SettleVerdict } from '../../../core/storage.ts'
+import type { Session } from '../session.ts'
+import type { Transaction } from '../write-transaction.ts'
+import { enqueueOne } from './enqueue.ts'
+import { type HotRow, hotRowColumns, leaveStub, moveToArchive, moveToDlq, plainBurial } from './leave-hot.ts'
+import { findLiveMarker, writeMarker } from './markers.ts'
+
+type Complete = Extract<SettleAction, { readonly kind: 'complete' }>
+
+export interface CompletableRow {
+  readonly rowid: number
+  readonly type: string
+  readonly queue: string
+  readonly generation: number
+  readonly key_hash: string | null
+  readonly fingerprint: string | null
+}
+
+const selectCompletable = `SELECT rowid, type, queue, generation, key_hash, fingerprint FROM chokaq_jobs_hot
+  WHERE id = ? AND token = ? AND state = 'processing'`
+
+/** Only a started job can be complete. */
+export function findCompletable(session: Session, { jobId, token }: Lease): CompletableRow | undefined {
+  return session.get<CompletableRow>(selectCompletable, jobId, token)
+}
+
+/**
+ * complete: processing -> archive, with marker, result and children; -> dlq as CompleteConflict, with all evidence,
+ * where a live marker of another job stands on the key
+ * Precondition: lease. A cancel that was asked for meanwhile came too late: what is done is done.
+ * Returns completed or conflict.
+ * Who: the owner.
+ */
+export function complete(
+  tx: Transaction,
+  { jobId, token }: Lease,
+  row: CompletableRow,
+  action: Complete,
+  counters: CounterSum,
+): SettleVerdict {
+  const { rowid, key_hash: keyHash, generation, fingerprint } = row
+  const { session, nowMs } = tx
+  if (keyHash !== null) {
+    const live = findLiveMarker(session, keyHash, nowMs)
+    if (live !== undefined && live.job_id !== jobId) return conflict(tx, row, live.job_id, action, counters)
+    const expiresAtMs = Math.ceil(nowMs + action.markerLifeMs)
+    const key = { keyHash, jobId, generation, token, fingerprint }
+    writeMarker(session, { ...key, state: 'completed', result: action.result, expiresAtMs }, nowMs)
+    counters.add('idempotency.claims', row, 'completed')
+  }
+  for (const child of action.children) enqueueOne(tx, child, counters)
+  if (action.keep.kind === 'stub') leaveStub(tx, rowid, Math.ceil(nowMs + action.keep.forMs))
+  else moveToArchive(tx, rowid, 'completed', null, action.result)
+  counters.add('jobs.completed', row)
+  return { kind: 'settled', outcome: 'completed', repeated: false }
+}
+
+const selectWhole = `SELECT ${hotRowColumns} FROM chokaq_jobs_hot WHERE rowid = ?`
+
+/** Cannot happen while claims hold; an alarm with everything a person needs, and never a second result for one key. */
+function conflict(
+  tx: Transaction,
+  { rowid }: CompletableRow,
+  holderId: string,
+  { result }: Complete,
+  counters: CounterSum,
+): SettleVerdict {
+  const row = tx.session.get<HotRow>(selectWhole, rowid)
+  if (row === undefined) return { kind: 'lost' }
+  const burial = { ...plainBurial, reason: 'CompleteConflict', kind: 'conflict', failure: null } as const
+  moveToDlq(tx, row, { ...burial, result, duplicateOf: holderId }, counters)
+  counters.add('idempotency.claims', row, 'complete_conflict')
+  return { kind: 'settled', outcome: 'conflict', repeated: false }
+}
