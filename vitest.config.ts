@@ -11,7 +11,9 @@ const alias = sourceEntries().map(({ specifier, source }) => ({
 
 export default defineConfig({
   resolve: { alias, conditions: ['chokaq-source', 'node', 'import', 'default'] },
-  ssr: { resolve: { conditions: ['chokaq-source', 'node', 'import', 'default'] } },
+  // These become Node's own --conditions, for require() as well: with 'import' among them a CommonJS package would be
+  // handed the ES module of its dependency (Express gets an is-promise that is no function).
+  ssr: { resolve: { conditions: ['chokaq-source', 'node', 'default'] } },
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     setupFiles: ['test/fail-on-console.ts'],
