@@ -38,10 +38,12 @@ export interface BetterSqlite3Handle {
   close?(): unknown
 }
 
+type Bound = SqlValue | Readonly<Record<string, SqlValue>>
+
 interface BetterSqlite3Statement {
-  run(...values: readonly SqlValue[]): { readonly changes: number }
-  get(...values: readonly SqlValue[]): unknown
-  all(...values: readonly SqlValue[]): unknown[]
+  run(...values: readonly Bound[]): { readonly changes: number }
+  get(...values: readonly Bound[]): unknown
+  all(...values: readonly Bound[]): unknown[]
   safeIntegers(toggle: boolean): unknown
 }
 
@@ -60,10 +62,12 @@ export function wrapBetterSqlite3(handle: BetterSqlite3Handle): SqliteDatabase {
       const statement = handle.prepare(sql) as BetterSqlite3Statement
       // The user's handle may read integers as BigInt by default.
       statement.safeIntegers(false)
+      // better-sqlite3 takes `?1` for a name, not for a place.
+      const bound = isNumbered(sql) ? byNumber : inOrder
       return {
-        run: (...values) => statement.run(...values).changes,
-        get: (...values) => statement.get(...values) as Row | undefined,
-        all: (...values) => statement.all(...values) as Row[],
+        run: (...values) => statement.run(...bound(values)).changes,
+        get: (...values) => statement.get(...bound(values)) as Row | undefined,
+        all: (...values) => statement.all(...bound(values)) as Row[],
       }
     },
     exec: (sql) => void handle.exec(sql),
@@ -72,6 +76,18 @@ export function wrapBetterSqlite3(handle: BetterSqlite3Handle): SqliteDatabase {
     },
     close: () => void handle.close?.(),
   }
+}
+
+function isNumbered(sql: string): boolean {
+  return /\?\d/.test(sql)
+}
+
+function inOrder(values: readonly SqlValue[]): readonly Bound[] {
+  return values
+}
+
+function byNumber(values: readonly SqlValue[]): readonly Bound[] {
+  return [Object.fromEntries(values.map((value, index) => [index + 1, value]))]
 }
 
 /** Loaded with the first use, so that a producer of another storage never needs the package. */
