@@ -52,6 +52,10 @@ export class CounterSum {
     else row.value += value
   }
 
+  addRows(rows: readonly CounterRow[]): void {
+    for (const row of rows) this.add(row.name, row, row.label, row.value)
+  }
+
   /** Sorted, so that two writers lock counters in the same order. */
   rows(): readonly CounterRow[] {
     return [...this.#rows.entries()].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, row]) => row)

@@ -119,7 +119,7 @@ export const transitions: readonly Transition[] = [
     who: 'the owner',
     precondition: 'lease',
     does: 'failures + 1 where it is charged; run_at moves. Where a cancel was asked for meanwhile it is cancelled instead',
-    counters: ['jobs.failed', 'jobs.retried'],
+    counters: ['jobs.failed', 'jobs.retried', 'jobs.cancelled', 'jobs.dlq', 'idempotency.claims'],
   },
   {
     verb: 'bury',

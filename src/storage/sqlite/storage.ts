@@ -161,7 +161,8 @@ export class SqliteStorageDriver implements StorageDriver {
     return this.#inUserTransaction('completeSync', tx, (own) => {
       const counters = new CounterSum()
       const verdict = own.row<SettleVerdict>(
-        () => settleOne(own, settlement, counters),
+        counters,
+        (counted) => settleOne(own, settlement, counted),
         (error) => ({ kind: 'refused', error }),
       )
       own.session.addCounters(counters)

@@ -15,6 +15,7 @@
  *
  * Time is read once per attempt, after the lock was taken, in whole milliseconds (the tables are STRICT).
  */
+import { CounterSum } from '../../core/counters.ts'
 import { ChokaQError } from '../../core/errors.ts'
 import type { FaultPoint, Runtime, Timer } from '../../core/runtime.ts'
 import type { Session } from './session.ts'
@@ -41,13 +42,15 @@ export class Transaction {
     this.#path = path
   }
 
-  /** Runs the work of one row. Where the database refuses the row, only its own changes are undone. */
-  row<T>(work: () => T, refused: (error: Error) => T): T {
-    if (!this.#isCareful) return work()
+  /** Runs the work of one row. Where the database refuses the row, only its own changes and counts are undone. */
+  row<T>(counters: CounterSum, work: (counters: CounterSum) => T, refused: (error: Error) => T): T {
+    if (!this.#isCareful) return work(counters)
+    const own = new CounterSum()
     this.session.run('SAVEPOINT chokaq_row')
     try {
-      const verdict = work()
+      const verdict = work(own)
       this.session.run('RELEASE chokaq_row')
+      counters.addRows(own.rows())
       return verdict
     } catch (error) {
       if (troubleOf(error) !== 'row') throw error
@@ -132,9 +135,9 @@ export class Writer {
 
   #retryLater(): void {
     if (this.#timer !== undefined || this.#line.length === 0) return
-    const { random, scheduler } = this.#options.runtime
-    const delayMs = minRetryMs + random() * (maxRetryMs - minRetryMs)
-    this.#timer = scheduler.after(delayMs, () => {
+    const { runtime } = this.#options
+    const delayMs = minRetryMs + runtime.random() * (maxRetryMs - minRetryMs)
+    this.#timer = runtime.scheduler.after(delayMs, () => {
       this.#timer = undefined
       this.#drain()
       this.#retryLater()

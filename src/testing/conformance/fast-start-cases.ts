@@ -110,7 +110,7 @@ export const fastStartCases: CaseGroup = {
       scene.expect(await scene.counter('idempotency.claims', 'claimed')).toBe(1)
     },
 
-    'an expired marker does not stand in the way': async (scene) => {
+    'an expired marker does not stand in the way of a fast start': async (scene) => {
       const job = await scene.addKeyed('order-1')
       const expiresAtMs = scene.runtime.clock.nowMs() + minute
       await scene.plantMarker(keyOf(scene.runtime, 'order-1').hash, { expiresAtMs })

@@ -58,6 +58,7 @@ export const queueCases: CaseGroup = {
       await addMany(scene, 20)
       const jobs = await scene.fetch([plain])
       expect(jobs).toHaveLength(4)
+      await scene.driver.start(jobs.map(({ lease }) => ({ lease, policy: plain })))
       const actions = [complete(), retry({ delayMs: minute }), bury(), release]
       await scene.driver.settle(jobs.map(({ lease }, n) => ({ lease, action: actions[n] ?? release })))
       expect(await scene.fetch([plain], { limit: 9 })).toHaveLength(4)

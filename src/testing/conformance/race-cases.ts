@@ -134,7 +134,7 @@ export const raceCases: CaseGroup = {
         const rows = (await scene.all('hot')).filter((row) => row.workerId !== null)
         expect(rows).toHaveLength(5)
         const leaving = held.splice(0, 1 + (round % 4))
-        await scene.driver.settle(leaving.map(({ lease }) => ({ lease, action: complete() })))
+        await scene.driver.settle(leaving.map(({ lease }) => ({ lease, action: bury() })))
       }
     },
 

@@ -23,7 +23,8 @@ export function enqueue(tx: Transaction, jobs: readonly NewJob[]): readonly Enqu
   const counters = new CounterSum()
   const verdicts = jobs.map((job) =>
     tx.row<EnqueueVerdict>(
-      () => enqueueOne(tx, job, counters),
+      counters,
+      (counted) => enqueueOne(tx, job, counted),
       // Two producers that made the same id: the unique index tells, the lookup says whose it is.
       (error) => storedBefore(tx.session, job) ?? { kind: 'refused', error },
     ),

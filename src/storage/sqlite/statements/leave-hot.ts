@@ -128,7 +128,8 @@ export function moveToDlq(tx: Transaction, row: HotRow, burial: Burial, counters
   )
   session.run(deleteHot, row.rowid)
   counters.add('jobs.dlq', row, burial.reason)
-  countReleasedKey(row, leftMarker, counters)
+  // A conflict is an outcome of its own, and the key stays with the other job's marker.
+  if (burial.reason !== 'CompleteConflict') countReleasedKey(row, leftMarker, counters)
 }
 
 /** Moves a row into the archive as cancelled and counts it. */

@@ -30,7 +30,8 @@ export function settle(tx: Transaction, settlements: readonly Settlement[]): rea
   const counters = new CounterSum()
   const verdicts = settlements.map((settlement) =>
     tx.row<SettleVerdict>(
-      () => settleOne(tx, settlement, counters),
+      counters,
+      (counted) => settleOne(tx, settlement, counted),
       (error) => ({ kind: 'refused', error }),
     ),
   )

@@ -51,7 +51,8 @@ export function rescue(
   const rows = session.all<HotRow>(selectLost, JSON.stringify(deadWorkerIds), limit)
   const rescued = rows.map((row) =>
     tx.row<RescuedJob | undefined>(
-      () => rescueOne(tx, row, counters),
+      counters,
+      (counted) => rescueOne(tx, row, counted),
       () => undefined,
     ),
   )
