@@ -24,8 +24,8 @@ const deadColumns: readonly Column<JobRecord>[] = [
 ]
 
 export function pageText(page: JobPage, pillar: 'hot' | 'archive' | 'dlq'): string {
-  if (page.jobs.length === 0) return 'no jobs'
-  const text = table(pillar === 'dlq' ? deadColumns : columns, page.jobs)
+  // A filter looks at a bounded number of rows, so an empty page may have a next one.
+  const text = page.jobs.length === 0 ? 'no jobs' : table(pillar === 'dlq' ? deadColumns : columns, page.jobs)
   return page.nextCursor === undefined ? text : `${text}\n\nmore: --cursor ${oneLine(page.nextCursor)}`
 }
 
@@ -146,7 +146,9 @@ function historyText(job: JobRecord): string {
 
 function failureLines({ stack, causes, ...failure }: StoredFailure): string {
   const below = (causes ?? []).map((cause) => `caused by ${failureText(cause)}`)
-  return [failureText(failure), ...below, ...(stack === undefined ? [] : [stack])].join('\n')
+  // A stack repeats the message; its frames are what is missing.
+  const frames = (stack ?? '').split('\n').filter((line) => /^\s+at /.test(line))
+  return [failureText(failure), ...below, ...frames].join('\n')
 }
 
 /** Indented, so that no line of a payload or a stack passes for one of ours. */

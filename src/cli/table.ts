@@ -43,3 +43,8 @@ export function fieldLines(
   const nameWidth = Math.max(0, ...shown.map(([name]) => name.length))
   return shown.map(([name, value]) => `${name.padEnd(nameWidth)}  ${oneLine(String(value))}`).join('\n')
 }
+
+/** '1 dead job', '2 dead jobs' */
+export function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
+}

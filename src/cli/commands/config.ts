@@ -4,6 +4,7 @@ import type { WindowFinding } from '../../core/windows.ts'
 import { withOutput, type CommandHost, type OutputFlags } from '../command-host.ts'
 import { exitCodes, type ExitCode } from '../exit-codes.ts'
 import type { Output } from '../output.ts'
+import { counted } from '../table.ts'
 import { loadWorkFile } from '../user-file.ts'
 import { resolveWorkFile } from '../worker-settings.ts'
 
@@ -22,7 +23,7 @@ async function check({ io }: CommandHost, out: Output, file: string): Promise<Ex
     [
       ...findingLines('error', refusals),
       ...findingLines('warning', warnings),
-      `${handlers.length} handlers: ${refusals.length} errors, ${warnings.length} warnings`,
+      `${counted(handlers.length, 'handler')}: ${counted(refusals.length, 'error')}, ${counted(warnings.length, 'warning')}`,
     ].join('\n'),
   )
   return refusals.length > 0 ? exitCodes.failure : exitCodes.ok

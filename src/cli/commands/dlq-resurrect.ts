@@ -12,6 +12,7 @@ import { jsonArgument } from '../json-argument.ts'
 import type { Output } from '../output.ts'
 import { progressBar } from '../progress.ts'
 import { withClient } from '../storage-location.ts'
+import { counted } from '../table.ts'
 import { jobOfType, loadJobs } from '../user-file.ts'
 
 export interface ResurrectFlags extends ActorFlags, SelectionFlags, ConfirmFlags {
@@ -75,9 +76,9 @@ async function filtered(
   mode: ResurrectOptions['mode'],
 ): Promise<readonly string[]> {
   const { ids, inDoubtIds } = await selectDead(chokaq, [], flags)
-  const aside = inDoubtIds.length === 0 ? '' : ` ${inDoubtIds.length} in doubt are left out: name them by id.`
+  const aside = inDoubtIds.length === 0 ? '' : ` In doubt, so left out: ${inDoubtIds.length}; name them by id.`
   if (ids.length === 0) out.note(`No dead job to bring back.${aside}`)
-  else await confirmed(io, out, flags, `${ids.length} dead jobs will come back (${mode}).${aside}`)
+  else await confirmed(io, out, flags, `${counted(ids.length, 'dead job')} will come back (${mode}).${aside}`)
   return ids
 }
 

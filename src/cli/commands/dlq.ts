@@ -8,6 +8,7 @@ import { pageText } from '../job-view.ts'
 import type { Output } from '../output.ts'
 import { progressBar } from '../progress.ts'
 import { withClient } from '../storage-location.ts'
+import { counted } from '../table.ts'
 import { resurrect, type ResurrectFlags } from './dlq-resurrect.ts'
 import { show } from './jobs.ts'
 
@@ -62,10 +63,10 @@ function purge(host: CommandHost, out: Output, ids: readonly string[], flags: Pu
     const selection = await selectDead(chokaq, ids, flags)
     const total = selection.ids.length
     if (total === 0 || flags.dryRun === true) {
-      out.result(counts(selection, 0, total), `${total} dead jobs to delete.${asideText(selection)}`)
+      out.result(counts(selection, 0, total), `${counted(total, 'dead job')} to delete.${asideText(selection)}`)
       return exitOf(selection)
     }
-    await confirmed(io, out, flags, `${total} dead jobs will be deleted for good.${asideText(selection)}`)
+    await confirmed(io, out, flags, `${counted(total, 'dead job')} will be deleted for good.${asideText(selection)}`)
     const progress = progressBar(io, out, total)
     let purgedCount = 0
     for (let from = 0; from < total; from += batchSize) {
@@ -76,7 +77,7 @@ function purge(host: CommandHost, out: Output, ids: readonly string[], flags: Pu
     progress.end()
     out.result(
       counts(selection, purgedCount, total),
-      `deleted ${purgedCount} of ${total} dead jobs.${asideText(selection)}`,
+      `deleted ${purgedCount} of ${counted(total, 'dead job')}.${asideText(selection)}`,
     )
     return exitOf(selection)
   })
@@ -87,7 +88,7 @@ function counts(selection: DeadSelection, purgedCount: number, selectedCount: nu
 }
 
 function asideText({ inDoubtIds, missingIds }: DeadSelection): string {
-  const inDoubt = inDoubtIds.length === 0 ? '' : ` ${inDoubtIds.length} in doubt stay.`
+  const inDoubt = inDoubtIds.length === 0 ? '' : ` In doubt, so kept: ${inDoubtIds.length}.`
   return missingIds.length === 0 ? inDoubt : `${inDoubt} Not dead, or not known: ${missingIds.join(', ')}.`
 }
 

@@ -1,0 +1,91 @@
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import type BetterSqlite3 from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { cli, type CliResult } from './fake-io.ts'
+import { openScene, type Scene } from './scene.ts'
+
+const Database = createRequire(import.meta.url)('better-sqlite3') as typeof BetterSqlite3
+
+let scene: Scene
+beforeEach(async () => {
+  scene = await openScene()
+})
+afterEach(() => scene.close())
+
+const list = (db: string | undefined, env: Record<string, string> = {}): Promise<CliResult> =>
+  cli(['queues', 'list', '--json', ...(db === undefined ? [] : ['--db', db])], { cwd: scene.cwd, env })
+
+describe('where the database is', () => {
+  it('is ./chokaq.db, CHOKAQ_DATABASE_URL or --db, the latter first', async () => {
+    expect(await list(undefined)).toMatchObject({ code: 0 })
+    expect(await list(undefined, { CHOKAQ_DATABASE_URL: '' })).toMatchObject({ code: 0 })
+    expect(await list(undefined, { CHOKAQ_DATABASE_URL: 'other.db' })).toMatchObject({ code: 5 })
+    expect(await list('chokaq.db', { CHOKAQ_DATABASE_URL: 'other.db' })).toMatchObject({ code: 0 })
+  })
+
+  it('takes a path and sqlite: before it', async () => {
+    for (const db of [scene.db, `sqlite:${scene.db}`, 'sqlite:chokaq.db', `sqlite://${scene.db}`, './chokaq.db']) {
+      expect(await list(db), db).toMatchObject({ code: 0 })
+    }
+  })
+
+  it('refuses PostgreSQL and other storages without repeating a password', async () => {
+    for (const db of ['postgres://me:secret@host/db', 'postgresql://me:secret@host/db', 'mysql://me:secret@host/db']) {
+      const result = await list(db)
+      expect(result.code).toBe(5)
+      expect(result.stderr).toContain('CHOKAQ_CLI_STORAGE_UNSUPPORTED')
+      expect(result.stderr).not.toContain('secret')
+    }
+  })
+})
+
+describe('a wrong database', () => {
+  it('is not made by a command that only looks or acts', async () => {
+    for (const args of [
+      ['jobs', 'list'],
+      ['dlq', 'purge', '--all'],
+      ['queues', 'pause', 'x'],
+      ['enqueue', 'a', '{}'],
+    ]) {
+      const result = await cli([...args, '--db', 'typo.db'], { cwd: scene.cwd })
+      expect(result.code).toBe(5)
+      expect(result.stderr).toMatch(/^CHOKAQ_CLI_NO_DATABASE: There is no database at/)
+    }
+    expect(existsSync(join(scene.cwd, 'typo.db'))).toBe(false)
+  })
+
+  it('is told where a folder stands in its place or is missing', async () => {
+    mkdirSync(join(scene.cwd, 'folder'))
+    expect(await list('folder')).toMatchObject({ code: 5 })
+    expect((await list('folder')).stderr).toContain('is a folder')
+    scene.write('work.js', `export const handlers = []`)
+    expect(await list('nowhere/chokaq.db')).toMatchObject({ code: 5 })
+    expect(await list('')).toMatchObject({ code: 2 })
+  })
+
+  it('is refused where it is no SQLite file, and left as it is', async () => {
+    const text = 'this is a text and no database, whatever its name says '.repeat(20)
+    const path = scene.write('notes.db', text)
+    const result = await list('notes.db')
+    expect(result.code).toBe(5)
+    expect(result.stderr).toContain('CHOKAQ_STORAGE_CORRUPT')
+    expect(readFileSync(path, 'utf8')).toBe(text)
+  })
+
+  it('is refused where a newer chokaq made it', async () => {
+    const newer = new Database(scene.db)
+    newer.exec(`INSERT INTO chokaq_migrations SELECT * FROM chokaq_migrations WHERE 0`)
+    const columns = (newer.pragma('table_info(chokaq_migrations)') as { name: string }[]).map(({ name }) => name)
+    const key = columns[0] ?? ''
+    const rest = columns.slice(1)
+    newer.exec(
+      `INSERT INTO chokaq_migrations (${columns.join(', ')}) SELECT ${[`${key} + 1000`, ...rest].join(', ')} FROM chokaq_migrations LIMIT 1`,
+    )
+    newer.close()
+    const result = await list(scene.db)
+    expect(result.code).toBe(5)
+    expect(result.stderr).toContain('CHOKAQ_SCHEMA_NEWER')
+  })
+})
