@@ -58,9 +58,12 @@ describe('verifyHmacSha256', () => {
     expect(await shopify(body, new Headers({ 'x-shopify-hmac-sha256': '*'.repeat(44) }))).toBe(false)
   })
 
-  it.each([undefined, '', '  ', [], ['good', ''], ['good', undefined]])('refuses to be made with the secret %j', (secret) => {
-    expect(() => verifyHmacSha256({ secret: secret as string, header: 'x' })).toThrow(/needs a secret/)
-  })
+  it.each([undefined, '', '  ', [], ['good', ''], ['good', undefined]])(
+    'refuses to be made with the secret %j',
+    (secret) => {
+      expect(() => verifyHmacSha256({ secret: secret as string, header: 'x' })).toThrow(/needs a secret/)
+    },
+  )
 })
 
 describe('verifyTimestampedHmacSha256', () => {
