@@ -13,6 +13,7 @@ export interface ControlFlowOptions {
 const fatalBrand = Symbol.for('chokaq.fatal-error')
 const notExecutedBrand = Symbol.for('chokaq.not-executed')
 const retryAfterBrand = Symbol.for('chokaq.retry-after')
+const effectDeclinedBrand = Symbol.for('chokaq.effect-declined')
 const reviewNeededBrand = Symbol.for('chokaq.review-needed')
 
 function mark(error: object, brand: symbol): void {
@@ -127,5 +128,26 @@ export class ReviewNeeded extends Error {
 
   static override [Symbol.hasInstance](value: unknown): boolean {
     return isInstance(this, ReviewNeeded, value, reviewNeededBrand)
+  }
+}
+
+/**
+ * An effect was decided for good against it (a declined card): recorded, and thrown again on every later call. Uncaught
+ * it ends the job, and duplicates are answered `already-failed`.
+ */
+export class EffectDeclined extends Error {
+  override readonly name: string = 'EffectDeclined'
+  readonly effect: string
+  readonly code: string | undefined
+
+  constructor(effect: string, message: string, code?: string, options?: ControlFlowOptions) {
+    super(message, options)
+    this.effect = effect
+    this.code = code
+    mark(this, effectDeclinedBrand)
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return isInstance(this, EffectDeclined, value, effectDeclinedBrand)
   }
 }
