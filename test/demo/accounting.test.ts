@@ -1,0 +1,191 @@
+import { describe, expect, it } from 'vitest'
+import { account, type Evidence, type JobFact } from '../../src/cli/demo/accounting.ts'
+import { amountOf, paymentAttemptOf } from '../../src/cli/demo/deliveries.ts'
+
+const ids = ['d1', 'd2', 'd3']
+
+function job(id: string, kind: JobFact['kind'], over: Partial<JobFact> = {}): JobFact {
+  return {
+    id: `${kind}-${id}`,
+    kind,
+    state: 'completed',
+    reason: null,
+    paymentAttemptId: paymentAttemptOf(id),
+    attempt: 1,
+    causes: [],
+    ...over,
+  }
+}
+
+/** Books that agree: three deliveries, a duplicate, a conflict, and five kills that hit charge d1. */
+function goodBooks(): Evidence {
+  const interruption = (attempt: number) => ({ jobId: 'charge-d1', kind: 'charge', attempt }) as const
+  return {
+    isProtected: true,
+    sent: [
+      ...ids.map((deliveryId) => ({ deliveryId, role: 'first', outcome: 'enqueued' }) as const),
+      { deliveryId: 'd2', role: 'together', outcome: 'already-active' },
+      { deliveryId: 'd3', role: 'changed', outcome: 'conflict' },
+    ],
+    jobs: [
+      job('d1', 'charge', { attempt: 6, causes: Array.from({ length: 5 }, () => 'worker killed') }),
+      job('d2', 'charge', { attempt: 2, causes: ['provider answered 500 after charging'] }),
+      job('d3', 'charge'),
+      ...ids.map((id) => job(id, 'order')),
+      job('d3', 'charge', { id: 'conflict-d3', state: 'dead', reason: 'KeyReused', attempt: 0 }),
+    ],
+    charges: ids.map((id) => ({
+      chargeId: `ch_${id}`,
+      idempotencyKey: `key-${id}`,
+      paymentAttemptId: paymentAttemptOf(id),
+      amountCents: amountOf(id),
+      worker: 'worker-a.1',
+    })),
+    orders: ids.map((id) => ({
+      paymentAttemptId: paymentAttemptOf(id),
+      chargeId: `ch_${id}`,
+      amountCents: amountOf(id),
+      writtenCount: 1,
+    })),
+    kills: [1, 2, 3, 4, 5].map((attempt) => ({
+      worker: `worker-b.${attempt}`,
+      interruptions: [interruption(attempt)],
+      chargesInFlight: 1,
+      rescuedAfterMs: 200,
+    })),
+  }
+}
+
+describe('books that agree', () => {
+  it('have no problems', () => {
+    expect(account(goodBooks()).problems).toEqual([])
+  })
+
+  it('are counted', () => {
+    expect(account(goodBooks())).toMatchObject({
+      requestCount: 5,
+      deliveryCount: 3,
+      redeliveryCount: 2,
+      duplicates: [
+        { role: 'changed', outcome: 'conflict', count: 1 },
+        { role: 'together', outcome: 'already-active', count: 1 },
+      ],
+      completedCount: 3,
+      conflictCount: 1,
+      deadCount: 0,
+      killCount: 5,
+      handlerKillCount: 5,
+      chargeKillCount: 5,
+      interruptedCount: 5,
+      extraAttempts: [
+        { why: 'worker killed', count: 5 },
+        { why: 'provider answered 500 after charging', count: 1 },
+      ],
+      attemptsByCharges: [{ charges: 1, attempts: 3 }],
+      chargeCount: 3,
+      doubleCount: 0,
+      overchargedCents: 0,
+    })
+  })
+})
+
+describe('a planted error', () => {
+  const problemsOf = (change: (books: Evidence) => Partial<Evidence>): readonly string[] => {
+    const books = goodBooks()
+    return account({ ...books, ...change(books) }).problems
+  }
+
+  it.each<[string, (books: Evidence) => Partial<Evidence>, string[]]>([
+    [
+      'a double charge',
+      ({ charges }) => ({ charges: [...charges, ...charges.slice(0, 1).map((c) => ({ ...c, chargeId: 'ch_again' }))] }),
+      ['pa_d1 was charged 2 times'],
+    ],
+    [
+      'a missing charge',
+      ({ charges }) => ({ charges: charges.slice(1) }),
+      ['pa_d1 was never charged', 'the order of pa_d1 names a charge that the provider does not know'],
+    ],
+    [
+      'a charge that nobody asked for',
+      ({ charges }) => ({
+        charges: [
+          ...charges,
+          ...charges.slice(0, 1).map((c) => ({ ...c, paymentAttemptId: 'pa_x', chargeId: 'ch_x' })),
+        ],
+      }),
+      ['charge ch_x belongs to no delivery: pa_x'],
+    ],
+    [
+      'a wrong amount',
+      ({ charges }) => ({ charges: charges.map((c, i) => (i === 0 ? { ...c, amountCents: c.amountCents + 1 } : c)) }),
+      ['pa_d1 was charged a wrong amount'],
+    ],
+    [
+      'a lost delivery',
+      ({ jobs }) => ({ jobs: jobs.filter(({ id }) => id !== 'charge-d2') }),
+      ['delivery d2 was accepted and is lost'],
+    ],
+    [
+      'a delivery that was never accepted',
+      ({ sent, jobs }) => ({
+        sent: sent.map((one) => (one.deliveryId === 'd2' ? { ...one, outcome: 'refused' } : one)),
+        jobs: jobs.filter(({ id }) => id !== 'charge-d2'),
+      }),
+      ['delivery d2 was never accepted'],
+    ],
+    [
+      'a job that died',
+      ({ jobs }) => ({
+        jobs: jobs.map((one) => (one.id === 'order-d1' ? { ...one, state: 'dead', reason: 'Interrupted' } : one)),
+      }),
+      ['order job order-d1 is dead: Interrupted'],
+    ],
+    [
+      'a job that never ended',
+      ({ jobs }) => ({ jobs: jobs.map((one) => (one.id === 'order-d1' ? { ...one, state: 'scheduled' } : one)) }),
+      ['order job order-d1 is still scheduled'],
+    ],
+    ['a missing order', ({ orders }) => ({ orders: orders.slice(1) }), ['pa_d1 has no order']],
+    [
+      'an order with a charge that is not in the ledger',
+      ({ orders }) => ({ orders: orders.map((o, i) => (i === 0 ? { ...o, chargeId: 'ch_other' } : o)) }),
+      ['the order of pa_d1 names a charge that the provider does not know'],
+    ],
+    [
+      'a conflict that was not kept',
+      ({ jobs }) => ({ jobs: jobs.filter(({ id }) => id !== 'conflict-d3') }),
+      ['the changed body of pa_d3 left 0 KeyReused rows instead of 1'],
+    ],
+    [
+      'a conflict that nobody caused',
+      ({ sent }) => ({ sent: sent.filter(({ role }) => role !== 'changed') }),
+      ['pa_d3 has a KeyReused row, and nobody changed its body'],
+    ],
+    [
+      'an attempt without a cause',
+      ({ jobs }) => ({ jobs: jobs.map((one) => (one.id === 'charge-d3' ? { ...one, attempt: 2 } : one)) }),
+      ['job charge-d3 was started again without a known cause, 1 times'],
+    ],
+    [
+      'a kill whose handler did not run again',
+      ({ jobs }) => ({ jobs: jobs.map((one) => (one.id === 'charge-d1' ? { ...one, attempt: 5 } : one)) }),
+      ['only 4 of 5 kills interrupted a handler'],
+    ],
+    [
+      'kills that hit no charge',
+      ({ kills }) => ({ kills: kills.map((kill) => ({ ...kill, chargesInFlight: 0 })) }),
+      ['only 0 of 2 kills hit a charge'],
+    ],
+  ])('is noticed: %s', (_, change, problems) => {
+    expect(problemsOf(change)).toEqual(problems)
+  })
+
+  it('is told with its price', () => {
+    const books = goodBooks()
+    const [first] = books.charges
+    const again = first === undefined ? [] : [{ ...first, chargeId: 'ch_again', amountCents: 7 }]
+    const { doubleCount, overchargedCents } = account({ ...books, charges: [...books.charges, ...again] })
+    expect({ doubleCount, overchargedCents }).toEqual({ doubleCount: 1, overchargedCents: 7 })
+  })
+})
