@@ -9,6 +9,7 @@ import { registerEnqueue } from './commands/enqueue.ts'
 import { registerJobs } from './commands/jobs.ts'
 import { registerQueues } from './commands/queues.ts'
 import { registerWork } from './commands/work.ts'
+import { registerDemo } from './demo/command.ts'
 import { exitCodes, exitCodeTable, type ExitCode } from './exit-codes.ts'
 import type { CliIo } from './io.ts'
 import { severalLines } from './terminal-text.ts'
@@ -45,6 +46,7 @@ export function buildProgram(host: CommandHost): Command {
   registerQueues(program, host)
   registerChecklist(program, host)
   registerConfig(program, host)
+  registerDemo(program, host)
   return program
 }
 

@@ -1,0 +1,122 @@
+/** `chokaq demo`: the whole promise in one command, with real webhooks, real processes and real kills. */
+import { rmSync } from 'node:fs'
+import { Option, type Command } from 'commander'
+import { formatMs } from '../../core/duration.ts'
+import { wholeNumber, type CommandHost } from '../command-host.ts'
+import { exitCodes, type ExitCode } from '../exit-codes.ts'
+import { minDeliveries } from './deliveries.ts'
+import type { ProviderSetup, WorkerSetup } from './messages.ts'
+import { runProviderProcess } from './provider/process.ts'
+import { reportText, verdictText } from './report.ts'
+import { Run } from './run.ts'
+import { Screen } from './screen.ts'
+import { concurrency, crashBudget, defaultDeliveries, leaseTimes, maxDeliveries, plannedKills } from './settings.ts'
+import { runWorkerProcess } from './worker-process.ts'
+
+interface DemoFlags {
+  readonly seed: number
+  readonly deliveries: number
+  readonly protection: boolean
+  readonly json?: boolean
+  readonly role?: 'worker' | 'provider'
+  readonly setup?: string
+}
+
+const maxSeed = 2 ** 31 - 1
+
+const help = `
+Two workers take jobs that GitHub webhooks became, and charge customers at a payment provider that fails, hangs up and
+answers late. One of the workers is killed (SIGKILL) again and again, always while it works. At the end the provider's
+own ledger is compared with what was delivered.
+
+The seed decides what is sent, in which order, and what the provider does to each request. When exactly a kill strikes
+differs from run to run.
+
+It ends with 0 if every delivery is accounted for and every payment attempt was charged exactly once. With
+--no-protection the same deliveries run without keys and with a fresh provider key for each attempt: it ends with 0 if
+that shows double charges, and with 1 if it shows none.
+`
+
+export function registerDemo(program: Command, host: CommandHost): void {
+  program
+    .command('demo')
+    .description('kill workers in the middle of charges, and count what customers paid')
+    .option('--seed <number>', 'repeats the same deliveries and the same faults', wholeNumber(0, maxSeed), 1)
+    .option(
+      '--deliveries <count>',
+      'HTTP requests to send, a third of them redeliveries',
+      wholeNumber(minDeliveries, maxDeliveries),
+      defaultDeliveries,
+    )
+    .option('--no-protection', 'leave out the keys and the answers, and see what that costs')
+    .option('--json', 'print one JSON text at the end and nothing else')
+    .addOption(new Option('--role <role>').choices(['worker', 'provider']).hideHelp())
+    .addOption(new Option('--setup <json>').hideHelp())
+    .addHelpText('after', help)
+    .action((flags: DemoFlags) => host.run(flags, () => (flags.role === undefined ? demo(flags, host) : play(flags))))
+}
+
+/** A process that a run started. */
+async function play({ role, setup = '{}' }: DemoFlags): Promise<ExitCode> {
+  if (role === 'worker') await runWorkerProcess(JSON.parse(setup) as WorkerSetup)
+  else await runProviderProcess(JSON.parse(setup) as ProviderSetup)
+  return exitCodes.ok
+}
+
+async function demo(flags: DemoFlags, host: CommandHost): Promise<ExitCode> {
+  const screen = new Screen(host.io, flags.json === true)
+  const isProtected = flags.protection
+  const run = new Run({ seed: flags.seed, requestCount: flags.deliveries, isProtected }, screen)
+  let interrupted = false
+  const forgetSignals = host.io.onSignal(() => {
+    interrupted = true
+    run.stop(new InterruptedRun())
+  })
+  showPlan(screen, run, flags)
+  let isGood = false
+  try {
+    const { account, kills, durationMs } = await run.execute()
+    isGood = isProtected ? account.problems.length === 0 : account.doubleCount > 0
+    const repeat = `chokaq demo --seed ${flags.seed} --deliveries ${flags.deliveries}${isProtected ? ' --no-protection' : ''}`
+    screen.result(
+      { seed: flags.seed, isProtected, isGood, durationMs, kills, ...account },
+      [
+        '',
+        reportText(account, kills, isProtected),
+        '',
+        verdictText(account, isProtected, repeat),
+        `It took ${formatMs(durationMs)}.`,
+      ].join('\n'),
+    )
+    return isGood ? exitCodes.ok : exitCodes.failure
+  } catch (error) {
+    if (!(error instanceof InterruptedRun)) throw error
+    return exitCodes.interrupted
+  } finally {
+    forgetSignals()
+    if (isGood || interrupted) rmSync(run.folder, { recursive: true, force: true })
+    else screen.line(`Database, ledger and logs are kept in ${run.folder}`)
+  }
+}
+
+class InterruptedRun extends Error {
+  override readonly name = 'InterruptedRun'
+}
+
+function showPlan(screen: Screen, { plan }: Run, { seed, deliveries, protection }: DemoFlags): void {
+  const { heartbeat, deadAfter, fenceAfter } = leaseTimes
+  screen.line(
+    [
+      `seed ${seed}: ${deliveries} signed HTTP requests, ${plan.redeliveryCount} of them redeliveries, from ` +
+        `${plan.exampleCount} recorded GitHub webhooks of ${plan.kindCount} kinds`,
+      `2 workers with ${concurrency} handlers each; one of them is killed ${plannedKills} times (crash budget ${crashBudget})`,
+      `times, scaled down: beat every ${formatMs(heartbeat)}, fenced after ${formatMs(fenceAfter)}, dead after ` +
+        `${formatMs(deadAfter)} of silence; a process that is gone from this machine is noticed with the next sweep ` +
+        `(${formatMs(leaseTimes.sweep)})`,
+      protection
+        ? 'protection: a business key for each job, and one provider key for all attempts of a job'
+        : 'NO PROTECTION: no business key, and a fresh provider key for each attempt',
+      '',
+    ].join('\n'),
+  )
+}

@@ -1,0 +1,129 @@
+/** The table at the end, for people. */
+import { formatMs } from '../../core/duration.ts'
+import { table } from '../table.ts'
+import type { Account } from './accounting.ts'
+import type { DeliveryRole } from './deliveries.ts'
+import type { KillFact } from './accounting.ts'
+import { leaseTimes, minChargeKills, minKills } from './settings.ts'
+
+interface Line {
+  readonly what: string
+  readonly count: string
+  readonly note: string
+}
+
+const roleTexts: Readonly<Record<DeliveryRole, string>> = {
+  first: 'first delivery',
+  together: 'sent together with the first',
+  soon: 'sent a little later',
+  changed: 'same id, other body',
+  settled: 'sent after everything was done',
+}
+
+const maxShownProblems = 10
+
+export function reportText(account: Account, kills: readonly KillFact[], isProtected: boolean): string {
+  const lines = [
+    ...deliveryLines(account, isProtected),
+    ...killLines(account, kills),
+    ...attemptLines(account),
+    ...chargeLines(account),
+    ...endLines(account),
+  ]
+  return table<Line>(
+    [
+      { title: 'what', of: ({ what }) => what },
+      { title: 'count', of: ({ count }) => count, align: 'right' },
+      { title: 'note', of: ({ note }) => note },
+    ],
+    lines,
+  )
+}
+
+function line(what: string, count: number, note = ''): Line {
+  return { what, count: String(count), note }
+}
+
+function deliveryLines(account: Account, isProtected: boolean): readonly Line[] {
+  const share = Math.round((100 * account.redeliveryCount) / account.requestCount)
+  return [
+    line('HTTP requests sent', account.requestCount, `${share} % of them redeliveries`),
+    line('deliveries', account.deliveryCount, 'each is one payment attempt'),
+    ...account.duplicates.map(({ role, outcome, count }) => line(`  ${roleTexts[role]}`, count, outcomeText(outcome))),
+    ...(isProtected
+      ? [line('conflicts kept for a person', account.conflictCount, 'one dead row each: KeyReused')]
+      : []),
+  ]
+}
+
+function outcomeText(outcome: string): string {
+  if (outcome === 'enqueued') return 'enqueued: a job of its own'
+  if (outcome === 'conflict') return 'conflict: nothing ran'
+  return outcome
+}
+
+function killLines(account: Account, kills: readonly KillFact[]): readonly Line[] {
+  const times = kills.map(({ rescuedAfterMs }) => rescuedAfterMs).filter((ms) => ms !== null)
+  const slowest = times.length === 0 ? 'no rescue seen' : `slowest ${formatMs(Math.max(...times))}`
+  return [
+    line('kills (SIGKILL)', account.killCount, `jobs taken back after the kill: ${slowest}`),
+    line('  interrupted a handler', account.handlerKillCount, `at least ${minKills} wanted`),
+    line('  hit a charge in flight', account.chargeKillCount, `at least ${minChargeKills} wanted`),
+    line(
+      '  handlers interrupted',
+      account.interruptedCount,
+      `by silence alone: after ${formatMs(leaseTimes.deadAfter)}`,
+    ),
+  ]
+}
+
+function attemptLines({ extraAttempts }: Account): readonly Line[] {
+  const total = extraAttempts.reduce((sum, { count }) => sum + count, 0)
+  return [
+    line('extra attempts', total, 'handlers run at least once'),
+    ...extraAttempts.map(({ why, count }) => line(`  ${why}`, count)),
+  ]
+}
+
+function chargeLines(account: Account): readonly Line[] {
+  return [
+    line("charges in the provider's ledger", account.chargeCount),
+    ...account.attemptsByCharges.map(({ charges, attempts }) =>
+      line(`  payment attempts charged ${charges}×`, attempts, chargeNote(charges, account)),
+    ),
+  ]
+}
+
+function chargeNote(charges: number, { overchargedCents }: Account): string {
+  if (charges === 1) return 'exactly once'
+  if (charges === 0) return 'never'
+  return `customers paid twice or more: ${(overchargedCents / 100).toFixed(2)} too much in all`
+}
+
+function endLines(account: Account): readonly Line[] {
+  return [
+    line('orders', account.orderCount, `${account.rewrittenOrderCount} of them upserted again; one row each`),
+    line('completed deliveries', account.completedCount),
+    line('lost', account.lost.length),
+    line('dead', account.deadCount, 'besides the conflicts'),
+  ]
+}
+
+/** The last sentences: what the run proved, or what it did not. */
+export function verdictText(account: Account, isProtected: boolean, repeat: string): string {
+  const { problems } = account
+  if (!isProtected) {
+    return account.doubleCount > 0
+      ? `Without the answers ${account.doubleCount} of ${account.deliveryCount} customers were charged more than once. With them: ${repeat}`
+      : 'No double charge happened this time, although nothing prevented it.'
+  }
+  if (problems.length === 0) {
+    return (
+      `Every delivery is accounted for, and each of ${account.deliveryCount} payment attempts was charged exactly once.\n` +
+      `The same deliveries without keys and answers: ${repeat}`
+    )
+  }
+  const shown = problems.slice(0, maxShownProblems).map((problem) => `- ${problem}`)
+  const more = problems.length > shown.length ? [`- … and ${problems.length - shown.length} more`] : []
+  return [`The books do not agree:`, ...shown, ...more].join('\n')
+}
