@@ -3,7 +3,7 @@ import type { FetchedJob } from '../../core/job.ts'
 import type { ClaimRequest } from '../../core/storage.ts'
 import { complete, defer, release } from './actions.ts'
 import type { CaseGroup } from './cases.ts'
-import { fingerprint, keyOf, newJob } from './new-job.ts'
+import { day, fingerprint, keyedJob, keyOf, newJob } from './new-job.ts'
 import { keyed, type Scene } from './scene.ts'
 
 const says = { amount: 1 }
@@ -133,6 +133,15 @@ export const claimCases: CaseGroup = {
       )
       scene.expect(kind).not.toBe('started')
       scene.expect(await scene.record(job.lease.jobId)).toMatchObject({ state: 'fetched', attempt: 0 })
+    },
+
+    'H7 a claim has no timer: it holds for as long as its job runs': async (scene) => {
+      const job = await scene.runningKeyed('order-1')
+      await scene.elapse(400 * day)
+      const { jobId } = job.lease
+      const duplicate = keyedJob(scene.runtime, 'order-1')
+      scene.expect(await scene.send(duplicate)).toEqual({ kind: 'active', jobId, state: 'processing' })
+      await scene.mustSettle(job.lease, complete(), 'completed')
     },
 
     'a claimed key ends with the job like any other': async (scene) => {

@@ -190,7 +190,7 @@ export const completeCases: CaseGroup = {
       const { runtime } = scene
       const job = await scene.runningKeyed('order-1')
       const hash = keyOf(runtime, 'order-1').hash
-      await scene.plantMarker(hash, { expiresAtMs: runtime.clock.nowMs() + minute })
+      await scene.plantMarker(hash, { expiresAtMs: (await scene.nowMs()) + minute })
       await scene.elapse(2 * minute)
       await scene.mustSettle(job.lease, complete(), 'completed')
       scene.expect(await scene.marker(hash)).toMatchObject({ state: 'completed', jobId: job.lease.jobId })

@@ -64,8 +64,8 @@ export const enqueueCases: CaseGroup = {
     },
 
     'a time that has passed and a delay of nothing mean now': async (scene) => {
-      const { runtime, expect } = scene
-      const past = await scene.add({ due: { kind: 'at', atMs: runtime.clock.nowMs() - day } })
+      const { expect } = scene
+      const past = await scene.add({ due: { kind: 'at', atMs: (await scene.nowMs()) - day } })
       const none = await scene.add({ due: { kind: 'in', delayMs: 0 } })
       expect([await scene.place(past.id), await scene.place(none.id)]).toEqual(['pending', 'pending'])
     },
@@ -82,9 +82,9 @@ export const enqueueCases: CaseGroup = {
     },
 
     'delays of 30 days and beyond 2^31 ms neither fire early nor get lost': async (scene) => {
-      const { runtime, expect } = scene
+      const { expect } = scene
       const month = await scene.add({ due: { kind: 'in', delayMs: 30 * day } })
-      const distant = await scene.add({ due: { kind: 'at', atMs: runtime.clock.nowMs() + 400 * day } })
+      const distant = await scene.add({ due: { kind: 'at', atMs: (await scene.nowMs()) + 400 * day } })
       await scene.elapse(30 * day - hour)
       expect(await promoteAll(scene)).toBe(0)
       await scene.elapse(2 * hour)
@@ -123,7 +123,7 @@ export const enqueueCases: CaseGroup = {
       expect(await scene.counter('jobs.enqueued')).toBe(1)
     },
 
-    'the same key in two scopes is two keys': async (scene) => {
+    'H16 the same key in two scopes is two keys': async (scene) => {
       const { runtime, expect } = scene
       await scene.addKeyed('order-1')
       const other = keyedJob(runtime, 'order-1', { key: keyOf(runtime, 'order-1', 'refund') })

@@ -1,7 +1,7 @@
 /** How a worker gets jobs: which, in what order, with which lease. */
 import { release } from './actions.ts'
 import type { CaseGroup } from './cases.ts'
-import { keyedJob, minute, newJob, policy } from './new-job.ts'
+import { keyedJob, minute, newJob, policy, second } from './new-job.ts'
 import { keyed, plain } from './scene.ts'
 
 export const fetchCases: CaseGroup = {
@@ -53,7 +53,9 @@ export const fetchCases: CaseGroup = {
 
     'a higher priority goes first, then the earlier time, then the earlier id': async (scene) => {
       const { runtime, expect } = scene
-      const due = (delayMs: number) => ({ kind: 'in', delayMs }) as const
+      // Times, not delays: two jobs are due in the same millisecond.
+      const nowMs = await scene.nowMs()
+      const due = (laterMs: number) => ({ kind: 'at', atMs: nowMs + second + laterMs }) as const
       const jobs = [
         newJob(runtime, { priority: 0, due: due(8000) }),
         newJob(runtime, { priority: 5, due: due(9000) }),

@@ -44,8 +44,10 @@ export interface ConformanceSubject {
   readonly driver: StorageDriver
   /** Another connection to the same data; left out where the storage has none. */
   readonly second?: () => Promise<StorageDriver>
-  /** Moves the storage's clock; left out where that is the runtime's. */
+  /** Moves the storage's clock, and the runtime's with it; left out where they are one. */
   readonly elapse?: (ms: number) => Promise<void>
+  /** The storage's clock; left out where that is the runtime's. */
+  readonly nowMs?: () => Promise<number>
   plantMarker(marker: PlantedMarker): Promise<void>
   cleanup(): Promise<void>
 }

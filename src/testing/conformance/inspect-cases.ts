@@ -214,7 +214,7 @@ export const inspectCases: CaseGroup = {
     'a planted marker is shown as it stands': async (scene) => {
       const { runtime, expect } = scene
       const hash = keyOf(runtime, 'order-1').hash
-      const expiresAtMs = runtime.clock.nowMs() + hour
+      const expiresAtMs = (await scene.nowMs()) + hour
       const marker = { jobId: runtime.newId(), generation: 3, fingerprint: '1:x', result: '1', expiresAtMs }
       await scene.plantMarker(hash, marker)
       expect(await scene.marker(hash)).toEqual({ keyHash: hash, state: 'completed', ...marker })

@@ -42,7 +42,7 @@ async function planted(scene: Scene, state: 'terminal' | 'compensated', expiresI
     jobId,
     fingerprint: fingerprint(scene.runtime, says),
     failure: state === 'terminal' ? boom : null,
-    expiresAtMs: expiresInMs === undefined ? undefined : scene.runtime.clock.nowMs() + expiresInMs,
+    expiresAtMs: expiresInMs === undefined ? undefined : (await scene.nowMs()) + expiresInMs,
   })
   return { jobId, payload: null }
 }
@@ -128,7 +128,7 @@ const rows: readonly HolderRow[] = [
     holds: true,
   },
   {
-    holder: 'a terminal failure',
+    holder: 'a terminal failure (H21)',
     prepare: (scene) => planted(scene, 'terminal'),
     answer: ({ jobId }) => ({ kind: 'failed', jobId, failure: boom }),
     holds: true,

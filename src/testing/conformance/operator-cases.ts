@@ -1,6 +1,6 @@
 /** What operators do: cancel, retry now, purge, change queues. Each act leaves one row in the audit log, a refusal none. */
 import type { AuditRow } from '../../core/inspector.ts'
-import { bury, complete, release } from './actions.ts'
+import { bury, complete, release, retry } from './actions.ts'
 import type { CaseGroup } from './cases.ts'
 import { hour, keyedPolicy, keyOf, minute, newJob } from './new-job.ts'
 import { keyed, operator, plain, type Scene } from './scene.ts'
@@ -81,6 +81,14 @@ export const operatorCases: CaseGroup = {
       }
       expect(await scene.inspector.cancel(scene.runtime.newId(), operator)).toEqual({ kind: 'not-found' })
       expect(await auditOf(scene)).toEqual(before)
+    },
+
+    'an owner does not take the cancel of an operator for its own settle': async (scene) => {
+      const job = await scene.running()
+      await scene.mustSettle(job.lease, retry(), 'retried')
+      await scene.inspector.cancel(job.lease.jobId, operator)
+      scene.expect(await scene.settle(job.lease, retry())).toEqual({ kind: 'lost' })
+      scene.expect(await scene.settle(job.lease, { kind: 'cancel', hold: false })).toEqual({ kind: 'lost' })
     },
 
     'a cancelled waiting job frees its key': async (scene) => {

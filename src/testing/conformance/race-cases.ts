@@ -15,7 +15,7 @@ async function rawPair(scene: Scene): Promise<readonly [FetchedJob, FetchedJob]>
   await scene.insert(...[1, 2].map(() => newJob(scene.runtime, { type: keyed.type })))
   const jobs = await scene.fetch([keyed])
   scene.expect(jobs).toHaveLength(2)
-  return jobs as readonly FetchedJob[] as readonly [FetchedJob, FetchedJob]
+  return jobs as readonly [FetchedJob, FetchedJob]
 }
 
 export const raceCases: CaseGroup = {

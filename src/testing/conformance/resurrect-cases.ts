@@ -146,7 +146,7 @@ export const resurrectCases: CaseGroup = {
     'an expired marker does not stand in the way': async (scene) => {
       const { expect, runtime } = scene
       const jobId = await deadKeyed(scene)
-      await scene.plantMarker(keyOf(runtime, key).hash, { expiresAtMs: runtime.clock.nowMs() + minute })
+      await scene.plantMarker(keyOf(runtime, key).hash, { expiresAtMs: (await scene.nowMs()) + minute })
       await scene.elapse(minute + second)
       expect(await scene.resurrect(jobId)).toMatchObject({ kind: 'resurrected' })
     },

@@ -49,10 +49,6 @@ export class Scene {
     return this.driver.inspector
   }
 
-  get hasSecond(): boolean {
-    return this.#subject.second !== undefined
-  }
-
   /** Another connection to the same data; the same one where the storage has no other. */
   async second(): Promise<StorageDriver> {
     return this.#subject.second === undefined ? this.driver : this.#subject.second()
@@ -61,6 +57,11 @@ export class Scene {
   async elapse(ms: number): Promise<void> {
     if (this.#subject.elapse === undefined) await this.runtime.advance(ms)
     else await this.#subject.elapse(ms)
+  }
+
+  /** What the storage's clock says. */
+  async nowMs(): Promise<number> {
+    return this.#subject.nowMs === undefined ? this.runtime.clock.nowMs() : this.#subject.nowMs()
   }
 
   /** All at once, with time moving where one has to wait for another. */
@@ -244,6 +245,6 @@ export async function refusal(call: Promise<unknown>): Promise<string> {
     await call
     return 'accepted'
   } catch (error) {
-    return error instanceof ChokaQError ? error.code : `not a ChokaQ error: ${String(error)}`
+    return error instanceof ChokaQError ? (error as ChokaQError).code : `not a ChokaQ error: ${String(error)}`
   }
 }

@@ -68,7 +68,7 @@ export const startCases: CaseGroup = {
         firstStartedAtMs: record.firstStartedAtMs,
       })
       expect(record).toMatchObject({ state: 'processing', attempt: 1, token: job.lease.token })
-      expect(record.startedAtMs).toBe(record.firstStartedAtMs)
+      expect((record.startedAtMs ?? 0) - (record.firstStartedAtMs ?? 0)).toBeLessThan(second)
       expect((record.startedAtMs ?? 0) - (record.fetchedAtMs ?? 0)).toBeGreaterThanOrEqual(minute)
     },
 
@@ -126,7 +126,7 @@ export const startCases: CaseGroup = {
     ...duplicates,
 
     'an expired marker does not stop the start': async (scene) => {
-      const expiresAtMs = scene.runtime.clock.nowMs() + minute
+      const expiresAtMs = (await scene.nowMs()) + minute
       await scene.addKeyed('order-1')
       await scene.plantMarker(keyOf(scene.runtime, 'order-1').hash, { expiresAtMs })
       const job = await scene.fetchOne(keyed)

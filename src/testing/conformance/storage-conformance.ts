@@ -13,6 +13,8 @@ import { completeCases } from './complete-cases.ts'
 import { contentCases } from './content-cases.ts'
 import { counterCases } from './counter-cases.ts'
 import { enqueueCases } from './enqueue-cases.ts'
+import { faultCases } from './fault-cases.ts'
+import { openingCases } from './opening-cases.ts'
 import { fastStartCases } from './fast-start-cases.ts'
 import { fetchCases } from './fetch-cases.ts'
 import type { ConformanceHarness } from './harness.ts'
@@ -55,6 +57,8 @@ export const conformanceGroups: readonly CaseGroup[] = [
   resurrectCases,
   contentCases,
   counterCases,
+  faultCases,
+  openingCases,
   lifecycleCases,
 ]
 
