@@ -52,7 +52,7 @@ export interface RunningCli {
   listenerCount(): number
 }
 
-export function startCli(args: readonly string[], options: FakeOptions): RunningCli {
+export function fakeIo(options: FakeOptions) {
   const stdout = new TextSink()
   const stderr = new TextSink()
   const onSignal = new Set<(signal: StopSignal) => void>()
@@ -67,6 +67,11 @@ export function startCli(args: readonly string[], options: FakeOptions): Running
     onSignal: (listener) => listenIn(onSignal, listener),
     onUncaught: (listener) => listenIn(onUncaught, listener),
   }
+  return { io, stdout, stderr, onSignal, onUncaught }
+}
+
+export function startCli(args: readonly string[], options: FakeOptions): RunningCli {
+  const { io, stdout, stderr, onSignal, onUncaught } = fakeIo(options)
   return {
     done: runCli(args, io).then((code) => ({
       code,
