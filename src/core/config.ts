@@ -2,6 +2,7 @@
  * One pure function per options object: defaults, checks, and a frozen result. docs/configuration.md lists the same
  * names and defaults; a test compares them.
  */
+import { shortValue } from './describe-value.ts'
 import { unknownKeyProblem } from './did-you-mean.ts'
 import { durationMs, type Duration } from './duration.ts'
 import { ChokaQError } from './errors.ts'
@@ -207,7 +208,7 @@ export function whole(value: unknown, option: string, standard: number, min: num
   if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value
   throw new ChokaQError('CHOKAQ_OPTION_INVALID', {
     option,
-    value: String(value),
+    value: shortValue(value),
     expected: `a whole number from ${min} to ${max}`,
   })
 }

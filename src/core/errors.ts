@@ -12,6 +12,9 @@ const registry = {
     `The contract "${d.type}" is not valid: ${d.problem}`,
   CHOKAQ_HANDLER_INVALID: (d: { type: string; problem: string }) =>
     `The handler of "${d.type}" is not valid: ${d.problem}`,
+  CHOKAQ_EFFECT_INVALID: (d: { name: string; problem: string }) => `The effect "${d.name}" is not valid: ${d.problem}`,
+  CHOKAQ_PROVIDER_INVALID: (d: { name: string; problem: string }) =>
+    `The provider "${d.name}" is not valid: ${d.problem}`,
   CHOKAQ_CONFIG_INVALID: (d: { problem: string }) => `The configuration is not valid: ${d.problem}`,
   CHOKAQ_DURATION_INVALID: (d: { name: string; value: string }) =>
     `${d.name} is ${d.value}, which is no duration. Give milliseconds as a number or a text such as '500ms', '30s', '5m', '2h', '7d'.`,
@@ -66,12 +69,36 @@ const registry = {
     `The retry lifetime of job ${d.jobId} (${d.lifetimeMs} ms from its first start) has passed.`,
   CHOKAQ_RESULT_INVALID: (d: { type: string; issues: readonly string[] }) =>
     `The result of "${d.type}" fails its schema:\n- ${d.issues.join('\n- ')}`,
+  CHOKAQ_NEXT_TWICE: (d: { jobId: string }) =>
+    `A middleware called next() twice for job ${d.jobId}, which would run its handler twice. Call next() once and return what it gives.`,
   CHOKAQ_COMPLETE_TWICE: (d: { jobId: string }) =>
     `Job ${d.jobId} was completed in a transaction already; do nothing after it.`,
   CHOKAQ_COMPLETE_NOT_RETURNED: (d: { jobId: string }) =>
     `The handler of job ${d.jobId} called ctx.completeSync but did not return its value. Return what completeSync gives.`,
   CHOKAQ_COMPLETE_ROLLED_BACK: (d: { jobId: string }) =>
     `The handler of job ${d.jobId} returned what completeSync gave, but its transaction did not commit: nothing was recorded. Let the error of the transaction reach the engine.`,
+  CHOKAQ_EFFECT_IN_DOUBT: (d: { effect: string; jobId: string; why: string }) =>
+    `Nobody knows whether effect "${d.effect}" of job ${d.jobId} happened: ${d.why}. The job waits for a person: chokaq review.`,
+  CHOKAQ_EFFECT_INPUT_CHANGED: (d: { effect: string; jobId: string }) =>
+    `Effect "${d.effect}" of job ${d.jobId} is recorded with another input. Repeating it under the same key could act twice, so it was not called. Derive the input from the payload and from memos only.`,
+  CHOKAQ_EFFECT_DOUBLE: (d: { effect: string; jobId: string }) =>
+    `Effect "${d.effect}" of job ${d.jobId} happened twice: two calls report success under different keys. Compensate one.`,
+  CHOKAQ_EFFECT_ORPHANED: (d: { effects: readonly string[]; jobId: string }) =>
+    `Job ${d.jobId} has recorded effects that its handler no longer declares: ${d.effects.join(', ')}. Deploy a handler that declares them, or decide in review.`,
+  CHOKAQ_EFFECT_REPEATED: (d: { effect: string; item: string }) =>
+    `Effect "${d.effect}"${d.item === '' ? '' : ` with item "${d.item}"`} was called twice in one attempt. Give each call its own item: { item: id }.`,
+  CHOKAQ_EFFECT_UNAWAITED: (d: { effect: string; jobId: string }) =>
+    `The handler of job ${d.jobId} returned while effect "${d.effect}" was still under way. Await every effect.`,
+  CHOKAQ_EFFECT_IN_TRANSACTION: (d: { effect: string }) =>
+    `Effect "${d.effect}" was called inside a transaction: it would have happened even if the transaction rolled back. Call it before or after.`,
+  CHOKAQ_EFFECT_AFTER_COMPLETE: (d: { effect: string; jobId: string }) =>
+    `Effect "${d.effect}" was called after job ${d.jobId} was completed in a transaction. Completing is the last thing a handler does.`,
+  CHOKAQ_EFFECT_RESULT_DROPPED: (d: { effect: string; problem: string }) =>
+    `Effect "${d.effect}" happened and is recorded as done, but its result cannot be stored: ${d.problem} Return ids instead of documents.`,
+  CHOKAQ_EFFECT_WAITING: (d: { effect: string; why: string; delayMs: number }) =>
+    `Effect "${d.effect}" is in doubt: ${d.why}. It is asked again in ${d.delayMs} ms.`,
+  CHOKAQ_MEMO_REPEATED: (d: { name: string }) =>
+    `ctx.memo("${d.name}") was called twice in one attempt. Give each memo its own name.`,
   CHOKAQ_WORKER_STATE: (d: { call: string; state: string }) =>
     `worker.${d.call} is not possible while the worker is ${d.state}.`,
 

@@ -152,7 +152,9 @@ export class EventBus {
   emit(event: ChokaQEvent): void {
     for (const listener of this.#listeners) {
       try {
-        listener(event)
+        // A listener may be asynchronous in spite of its type; its rejection must not end the process.
+        const returned: unknown = listener(event)
+        if (returned instanceof Promise) returned.catch(() => undefined)
       } catch {
         // A subscriber's failure must not cost a job its outcome, and there is nobody to tell.
       }

@@ -94,8 +94,8 @@ export function defineHandler<S extends StandardSchemaV1, R, K extends boolean>(
   job: Job<S, R, K>,
   definition: HandlerDefinition<S, R, K>,
 ): Handler {
-  const resolved = resolveHandler(job as Job, definition as unknown as Readonly<Record<string, unknown>>)
-  const handler: Handler = { job: job as Job }
+  const resolved = resolveHandler(job, definition as unknown as Readonly<Record<string, unknown>>)
+  const handler: Handler = { job: job }
   Object.defineProperty(handler, handlerSymbol, { value: resolved })
   return Object.freeze(handler)
 }

@@ -18,7 +18,13 @@ export type AttemptEnd =
   | { readonly kind: 'returned'; readonly result: string | null; readonly children: readonly NewJob[] }
   | { readonly kind: 'threw'; readonly thrown: unknown }
   /** The signal was aborted first; the handler then threw, or never ended and was abandoned. */
-  | { readonly kind: 'aborted'; readonly by: AbortKind; readonly failure: StoredFailure }
+  | {
+      readonly kind: 'aborted'
+      readonly by: AbortKind
+      readonly failure: StoredFailure
+      /** What the handler threw in answer; undefined where it was abandoned. */
+      readonly thrown: unknown
+    }
 
 /** What the decision needs to know of the job and its handler. */
 export interface AttemptFacts {
@@ -49,7 +55,7 @@ export function decide(end: AttemptEnd, facts: AttemptFacts): SettleAction | und
     case 'threw':
       return decideThrown(end.thrown, facts)
     case 'aborted':
-      return decideAborted(end.by, end.failure, facts)
+      return decideAborted(end, facts)
     default:
       return unreachable(end, 'attempt end')
   }
@@ -58,7 +64,7 @@ export function decide(end: AttemptEnd, facts: AttemptFacts): SettleAction | und
 function decideThrown(thrown: unknown, facts: AttemptFacts): SettleAction {
   const failure = describeFailure(thrown)
   if (thrown instanceof RetryAfter) {
-    const delayMs = Math.max(0, thrown.delayMs ?? (thrown.atMs ?? facts.nowMs) - facts.nowMs)
+    const delayMs = waitOf(thrown, facts.nowMs)
     if (facts.sinceFirstStartMs + delayMs > facts.retry.lifetimeMs) {
       return { kind: 'bury', reason: 'RetryLifetimeExpired', failure, hold: false }
     }
@@ -71,8 +77,23 @@ function decideThrown(thrown: unknown, facts: AttemptFacts): SettleAction {
   return decideFailure(failure, facts, 'MaxRetriesExceeded', 'failed')
 }
 
-function decideAborted(by: AbortKind, failure: StoredFailure, facts: AttemptFacts): SettleAction | undefined {
-  const review = facts.whenInterrupted === 'review'
+/** A wait is never NaN, whatever was done to the error after it was made. */
+function waitOf(thrown: RetryAfter, nowMs: number): number {
+  try {
+    const delayMs = thrown.delayMs ?? (thrown.atMs ?? nowMs) - nowMs
+    return delayMs > 0 && delayMs < Infinity ? delayMs : 0
+  } catch {
+    return 0 // a proxy whose traps throw
+  }
+}
+
+function decideAborted(end: Extract<AttemptEnd, { kind: 'aborted' }>, facts: AttemptFacts): SettleAction | undefined {
+  const { by, failure, thrown } = end
+  // Typed proof that nothing happened counts after an abort as it does before one.
+  const nothingDone = thrown instanceof NotExecuted || thrown instanceof RetryAfter
+  const review = facts.whenInterrupted === 'review' && !nothingDone
+  // The handler asks for a person: neither a timeout nor a shutdown may turn that into a retry.
+  if (thrown instanceof ReviewNeeded && (by === 'timeout' || by === 'shutdown')) return decideThrown(thrown, facts)
   switch (by) {
     case 'lease-lost':
       return undefined

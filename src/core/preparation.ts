@@ -58,7 +58,7 @@ export function validate(schema: StandardSchemaV1, value: unknown): Validated | 
   })
   try {
     const result = schema['~standard'].validate(value)
-    return result instanceof Promise ? result.then(readResult, failed) : readResult(result)
+    return result instanceof Promise ? result.then(readResult).catch(failed) : readResult(result)
   } catch (thrown) {
     return failed(thrown)
   }

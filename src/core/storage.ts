@@ -138,7 +138,7 @@ export type SettleAction =
       readonly kind: 'retry'
       readonly delayMs: number
       readonly failure: StoredFailure | null
-      /** `failure` is compared with the retry budget; `nothing` is free (RetryAfter, NotExecuted, shutdown). */
+      /** `failure` is compared with the retry budget; `nothing` is free (RetryAfter, shutdown). */
       readonly charge: 'failure' | 'nothing'
       readonly reason: RetryReason
     }

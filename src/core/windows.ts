@@ -85,6 +85,14 @@ export function markerLifeMs(w: Windows): number {
   return Math.max(w.duplicateWindowMs, w.dlqRetentionMs, w.maxDelayMs) + span
 }
 
+/**
+ * How long after its creation a dead job may be continued as the same operation: later its key's marker could have come
+ * and gone, and nobody could tell.
+ */
+export function continueWithinMs(w: Windows): number {
+  return w.maxDelayMs + 2 * leaseSpanMs(w) + w.dlqRetentionMs
+}
+
 interface Check {
   readonly rule: WindowRule
   readonly threatens: 'safety' | 'liveness'

@@ -23,7 +23,7 @@ export function withDeadline<T>(
       },
       (error: unknown) => {
         timer.cancel()
-        reject(error as Error)
+        reject(error)
       },
     )
   })

@@ -3,7 +3,8 @@ import type { FetchedJob } from '../core/job.ts'
 import { leaseId, type Lease } from '../core/lease.ts'
 import type { AbortKind } from '../core/outcome.ts'
 
-export type HeldPhase = 'buffered' | 'gate' | 'running' | 'settling'
+/** `stranded`: its handler ran and its outcome could not be stored; only the rescue after this worker may judge it. */
+export type HeldPhase = 'buffered' | 'gate' | 'running' | 'settling' | 'stranded'
 
 export interface HeldJob {
   readonly job: FetchedJob
@@ -11,13 +12,17 @@ export interface HeldJob {
   readonly workerId: string
   readonly heldSinceMs: number
   phase: HeldPhase
+  /** A cancel was asked for before its handler ran. */
+  cancelRequested: boolean
+  /** Its handler was called. */
+  ran: boolean
   /** Set while its handler runs. */
   abort: ((by: AbortKind) => void) | undefined
 }
 
 export class InHand {
   readonly #held = new Map<string, HeldJob>()
-  readonly #counts: Record<HeldPhase, number> = { buffered: 0, gate: 0, running: 0, settling: 0 }
+  readonly #counts: Record<HeldPhase, number> = { buffered: 0, gate: 0, running: 0, settling: 0, stranded: 0 }
 
   add(held: HeldJob): void {
     this.#held.set(leaseId(held.job.lease), held)
@@ -41,6 +46,11 @@ export class InHand {
 
   get size(): number {
     return this.#held.size
+  }
+
+  /** True where nothing here will end by itself any more. */
+  get idle(): boolean {
+    return this.#held.size === this.#counts.stranded
   }
 
   leases(): readonly Lease[] {

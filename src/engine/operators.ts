@@ -9,11 +9,13 @@ import type {
   JobFilter,
   JobPage,
   QueueRow,
+  ResurrectRequest,
   ResurrectVerdict,
   WorkerRow,
 } from '../core/inspector.ts'
 import type { CounterRow } from '../core/counters.ts'
 import type { JobRecord, Pillar } from '../core/job.ts'
+import { parseJson, toJsonText } from '../core/json-image.ts'
 import { keyedFields, payloadText, readPayload } from '../core/preparation.ts'
 import type { Runtime } from '../core/runtime.ts'
 import type { JobTypeRow, StorageDriver } from '../core/storage.ts'
@@ -85,33 +87,50 @@ export class DeadLetters {
 
   /** @throws CHOKAQ_CONTRACT_INVALID where a keyed type's payload is edited without its contract */
   async resurrect(id: string, options: ResurrectOptions, by: Actor): Promise<ResurrectVerdict> {
-    const { driver, runtime, config } = this.#parts
-    let payload: string | undefined
-    let key: { key: NonNullable<ReturnType<typeof keyedFields>['key']>; fingerprint: string } | undefined
-    if (options.payload !== undefined) {
-      const record = await driver.inspector.get(id)
-      if (record === undefined) return { kind: 'not-found' }
-      if (options.job === undefined && record.keyHash !== null) {
-        throw new ChokaQError('CHOKAQ_CONTRACT_INVALID', {
-          type: record.type,
-          problem: 'it is keyed, so an edited payload needs the contract to compute its key. Pass { job }.',
-        })
-      }
-      if (options.job === undefined) payload = JSON.stringify(options.payload)
-      else {
-        const contract = contractOf(options.job)
-        payload = payloadText(contract, options.payload, config.maxPayloadBytes, runtime)
-        const read = await readPayload(contract, payload)
-        const fields = keyedFields(contract, read, { id, tenant: record.tenant ?? undefined }, runtime)
-        if (fields.key !== undefined && fields.fingerprint !== undefined)
-          key = { key: fields.key, fingerprint: fields.fingerprint }
-      }
+    const { inspector } = this.#parts.driver
+    const { mode, revision } = options
+    const record = await inspector.get(id)
+    if (record === undefined) return { kind: 'not-found' }
+    const edit =
+      options.payload === undefined ? { payload: undefined, key: undefined } : await this.#edit(record, options)
+    const limitMs = mode === 'continue' ? await this.#continueWithinMs(record) : undefined
+    return inspector.resurrect({ jobId: id, mode, revision, ...edit }, by, limitMs)
+  }
+
+  async #edit(
+    record: JobRecord,
+    { payload, job }: ResurrectOptions,
+  ): Promise<{ readonly payload: string; readonly key: ResurrectRequest['key'] }> {
+    const { runtime, config } = this.#parts
+    const refuse = (problem: string): never => {
+      throw new ChokaQError('CHOKAQ_CONTRACT_INVALID', { type: record.type, problem })
     }
-    return driver.inspector.resurrect(
-      { jobId: id, mode: options.mode, payload, key, revision: options.revision },
-      by,
-      undefined,
-    )
+    if (job === undefined) {
+      if (record.keyHash !== null) {
+        refuse('it is keyed, so an edited payload needs the contract to compute its key. Pass { job }.')
+      }
+      const limits = { maxBytes: config.maxPayloadBytes, byteLength: (text: string) => runtime.byteLength(text) }
+      return { payload: toJsonText(payload, `The payload of "${record.type}"`, limits), key: undefined }
+    }
+    const contract = contractOf(job)
+    if (contract.type !== record.type) refuse(`the job is of this type and the contract given is "${contract.type}".`)
+    const text = payloadText(contract, payload, config.maxPayloadBytes, runtime)
+    const read = await readPayload(contract, text)
+    const of = { id: record.id, tenant: record.tenant ?? undefined }
+    const { key, fingerprint } = keyedFields(contract, read, of, runtime)
+    return {
+      payload: text,
+      key: key === undefined || fingerprint === undefined ? undefined : { key, fingerprint },
+    }
+  }
+
+  /** As the worker that registered the type last computed it; without a key no marker could have come and gone. */
+  async #continueWithinMs({ type, keyHash }: JobRecord): Promise<number | undefined> {
+    if (keyHash === null) return undefined
+    const row = (await this.#parts.driver.inspector.jobTypes()).find((each) => each.type === type)
+    if (row === undefined) return undefined
+    const { continueWithinMs } = parseJson(row.answers) as { readonly continueWithinMs?: unknown }
+    return typeof continueWithinMs === 'number' ? continueWithinMs : undefined
   }
 
   /** Deletes dead jobs for good; those in doubt stay. Give ids or a filter. */

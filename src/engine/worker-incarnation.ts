@@ -10,20 +10,17 @@
 import { ChokaQError } from '../core/errors.ts'
 import { describeFailure } from '../core/failure.ts'
 import type { FetchedJob } from '../core/job.ts'
-import { decide, type AbortKind, type AttemptEnd } from '../core/outcome.ts'
+import type { AbortKind } from '../core/outcome.ts'
 import type { SettleAction } from '../core/storage.ts'
+import { withDeadline } from './deadline.ts'
 import { FetchLoop } from './fetch/fetch-loop.ts'
 import { Gate, type GateResult } from './fetch/gate.ts'
 import { InHand, type HeldJob } from './in-hand.ts'
-import { Attempt } from './process/attempt.ts'
 import { Heart } from './process/heart.ts'
 import { Settler } from './settle/settler.ts'
+import { WorkerAttempt, type RunnableGate } from './worker-attempt.ts'
 import type { AttemptIdentity, WorkerCore } from './worker-core.ts'
-import { servicesFor } from './worker-services.ts'
 import type { RegisteredType } from './worker-types.ts'
-import { withDeadline } from './deadline.ts'
-
-type RunnableGate = Extract<GateResult, { kind: 'run' }>
 
 export class Incarnation {
   readonly id: string
@@ -37,13 +34,16 @@ export class Incarnation {
   #idleWaiters: (() => void)[] = []
   #stopping = false
   #fenced = false
+  #ended = false
+  /** Set while all slots are busy for long: nothing is fetched ahead only to be given back. */
+  #crowded = false
   #processedCount = 0
 
   constructor(core: WorkerCore, onFenced: () => void) {
     this.#core = core
     const { driver, runtime, events, config } = core
     this.id = runtime.newId()
-    const stop = (): boolean => this.#fenced
+    const stop = (): boolean => this.#fenced || this.#ended
     this.#gate = new Gate({ driver, runtime, events, config, stop })
     this.#settler = new Settler({ driver, runtime, events, config, stop })
     this.#heart = new Heart({
@@ -93,6 +93,7 @@ export class Incarnation {
   /** Puts this incarnation's row into the database. */
   async register(): Promise<void> {
     const { driver, runtime, config, types, queues, name, slots } = this.#core
+    const sentMs = runtime.clock.monotonicMs()
     const call = driver.registerWorker({
       id: this.id,
       name,
@@ -102,6 +103,7 @@ export class Incarnation {
       concurrency: slots.limit,
     })
     await withDeadline(runtime.scheduler, config.statementDeadlineMs, 'registerWorker', call)
+    this.#heart.registered(sentMs)
   }
 
   /** Starts the loops: beats and fetches. */
@@ -110,7 +112,9 @@ export class Incarnation {
     this.#fetchLoop.start()
   }
 
+  /** There may be work, a free slot, or room. */
   kick(): void {
+    this.#dispatch()
     this.#fetchLoop.kick()
   }
 
@@ -119,8 +123,9 @@ export class Incarnation {
     const before = this.#core.runtime.clock.monotonicMs() - this.#core.config.heartbeatMs
     const stale = this.#buffer.filter((held) => held.heldSinceMs < before)
     if (stale.length === 0) return
+    this.#crowded = true
     this.#buffer = this.#buffer.filter((held) => held.heldSinceMs >= before)
-    for (const held of stale) void this.#release(held, 'buffered too long')
+    for (const held of stale) void this.#giveUp(held, { kind: 'release' }, 'buffered too long')
   }
 
   /** One round without loops: beat, fetch, run all, settle. Gives the number of jobs that were settled. */
@@ -135,15 +140,23 @@ export class Incarnation {
 
   /** Drains: nothing new, buffered rows back, running handlers get the grace and then their signal. */
   async end(options: { readonly force: boolean }): Promise<void> {
-    const { runtime, config, driver, events } = this.#core
+    const { config } = this.#core
     this.#stopping = true
-    this.#fetchLoop.stop()
-    for (const held of this.#buffer.splice(0)) void this.#release(held, 'shutdown')
+    const fetched = this.#fetchLoop.stop()
+    for (const held of this.#buffer.splice(0)) void this.#giveUp(held, { kind: 'release' }, 'shutdown')
     if (!options.force) await this.#idleWithin(config.shutdownGraceMs)
     this.abortAll('shutdown')
+    await fetched
     await this.#idleWithin(config.abortGraceMs + config.statementDeadlineMs)
     this.#heart.stop()
+    await Promise.all([this.#heart.quiet(), this.#retire()])
+    // What is still offered to a storage that does not answer is left to the rescue.
+    this.#ended = true
+  }
+
+  async #retire(): Promise<void> {
     if (this.#fenced || this.#inHand.size > 0) return
+    const { runtime, config, driver, events } = this.#core
     try {
       const call = driver.retireWorker(this.id)
       await withDeadline(runtime.scheduler, config.statementDeadlineMs, 'retireWorker', call)
@@ -164,6 +177,7 @@ export class Incarnation {
     const { prefetch } = this.#core.config
     const limit = Math.min(prefetch, Math.max(1, 2 * this.#core.slots.limit))
     const taken = this.#buffer.length + this.#inHand.count('gate') + this.#inHand.count('settling')
+    if (this.#crowded) return Math.max(0, this.#core.slots.free - this.#buffer.length)
     const room = limit - taken
     // Small fetches cost as much as large ones: wait until half of the buffer is free.
     return room * 2 >= limit ? room : 0
@@ -180,9 +194,17 @@ export class Incarnation {
     if (this.#fenced) return
     const heldSinceMs = this.#core.runtime.clock.monotonicMs()
     for (const job of jobs) {
-      const held: HeldJob = { job, workerId: this.id, heldSinceMs, phase: 'buffered', abort: undefined }
+      const held: HeldJob = {
+        job,
+        workerId: this.id,
+        heldSinceMs,
+        phase: 'buffered',
+        cancelRequested: false,
+        ran: false,
+        abort: undefined,
+      }
       this.#inHand.add(held)
-      if (this.#stopping) void this.#release(held, 'shutdown')
+      if (this.#stopping) void this.#giveUp(held, { kind: 'release' }, 'shutdown')
       else this.#buffer.push(held)
     }
     this.#dispatch()
@@ -210,21 +232,21 @@ export class Incarnation {
     const leaveSlot = (): void => {
       if (inSlot) slots.give(job)
       inSlot = false
+      this.#crowded = false
     }
     try {
       const type = types.get(job.type)
       if (type === undefined) throw new ChokaQError('CHOKAQ_ASSERTION', { what: `fetched unregistered ${job.type}` })
       this.#inHand.move(held, 'gate')
       const gate = await this.#gate.pass(job, type.handler, type.policy)
-      if (gate.kind === 'run' && !this.#stopping && !this.#fenced) await this.#process(held, type, gate, leaveSlot)
+      if (gate.kind === 'run' && this.#mayStart(held)) await this.#process(held, type, gate, leaveSlot)
       else if (gate.kind === 'lost') this.#reportLost(held, 'start')
       else {
         leaveSlot()
-        const action: SettleAction = gate.kind === 'settle' ? gate.action : { kind: 'release' }
-        await this.#settle(held, action, type, job.attempt, 0, gate.kind === 'settle' ? 'paused' : 'shutdown')
+        const { action, why } = notRun(held, gate, this.#stopping)
+        await this.#settle(held, action, type, job.attempt, 0, why)
       }
     } catch (error) {
-      // The row stays owned: disown, or the rescue after this worker's end, takes it back.
       events.emit({ name: 'storage.failed', during: 'run', failure: describeFailure(error) })
     } finally {
       leaveSlot()
@@ -232,82 +254,32 @@ export class Incarnation {
     }
   }
 
+  /** The last look before a handler is called: after a stall the lease may be somebody else's by now. */
+  #mayStart(held: HeldJob): boolean {
+    return !this.#stopping && !this.#fenced && this.#heart.confirmed && !held.cancelRequested
+  }
+
   async #process(held: HeldJob, type: RegisteredType, gate: RunnableGate, leaveSlot: () => void): Promise<void> {
-    const { runtime, config, events, slots, middleware } = this.#core
-    const { job } = held
-    const of = this.#ofAttempt(job, gate.attempt)
-    const startedMs = runtime.clock.monotonicMs()
-    const startedAtMs = runtime.clock.nowMs()
-    if (events.active) {
-      const queueLagMs = Math.max(0, startedAtMs - job.runAtMs)
-      events.emit({ name: 'job.started', ...of, queueLagMs, crashCount: job.crashCount })
-    }
-    const { timeoutMs } = type.policy
-    const facts = {
-      job,
-      ...pickKey(gate),
-      attempt: gate.attempt,
-      payload: gate.payload,
-      deadlineMs: startedAtMs + timeoutMs,
-    }
-    const attempt = new Attempt(facts, {
-      scheduler: runtime.scheduler,
-      handler: type.handler,
-      middleware,
-      timeoutMs,
-      abortGraceMs: config.abortGraceMs,
-      services: servicesFor(this.#core, job, type, (message, fields) => {
-        events.emit({ name: 'job.log', ...of, message, fields })
-      }),
-      onAbort: (by) => {
-        events.emit({ name: 'job.aborted', ...of, by })
-      },
-    })
+    const { runtime, events, slots } = this.#core
+    const of = this.#ofAttempt(held.job, gate.attempt)
+    held.ran = true
     this.#inHand.move(held, 'running')
+    const attempt = new WorkerAttempt(this.#core, of, held.job, type, gate)
     held.abort = (by) => {
       attempt.abort(by)
     }
-    const result = await attempt.run()
+    const { action, durationMs, abandoned } = await attempt.run()
     held.abort = undefined
     runtime.faults.reach('handler-returned')
     leaveSlot()
-    if (result.kind === 'abandoned') {
-      slots.abandon(result.ended, () => {
-        this.#dispatch()
+    if (abandoned !== undefined) {
+      slots.abandon(abandoned, () => {
         this.kick()
       })
       events.emit({ name: 'job.abandoned', ...of, abandonedCount: slots.abandonedCount })
     }
     this.#dispatch()
-    const end = result.kind === 'completed-in-transaction' ? await this.#readBack(held) : result.end
-    const durationMs = runtime.clock.monotonicMs() - startedMs
-    const action = end === undefined ? undefined : this.#decide(end, type, job, gate)
-    if (action !== undefined) await this.#settle(held, action, type, gate.attempt, durationMs, 'unstarted')
-    else if (end === undefined) this.#reportCompleted(of, type, durationMs)
-  }
-
-  #decide(end: AttemptEnd, type: RegisteredType, job: FetchedJob, gate: RunnableGate): SettleAction | undefined {
-    const { runtime, client } = this.#core
-    const nowMs = runtime.clock.nowMs()
-    return decide(end, {
-      failureCount: job.failureCount,
-      sinceFirstStartMs: Math.max(0, nowMs - gate.firstStartedAtMs),
-      whenInterrupted: type.handler.whenInterrupted,
-      retry: type.handler.retry,
-      markerLifeMs: type.policy.markerLifeMs,
-      keep: type.handler.keepsCompleted ? { kind: 'full' } : { kind: 'stub', forMs: client.resendForMs },
-      random: runtime.random(),
-      nowMs,
-    })
-  }
-
-  /** Did the handler's own transaction commit? Only the database knows; undefined means that it did. */
-  async #readBack(held: HeldJob): Promise<AttemptEnd | undefined> {
-    const { driver } = this.#core
-    const { jobId, token } = held.job.lease
-    const record = await driver.inspector.get(jobId)
-    if (record?.pillar === 'archive' && record.token === token) return undefined
-    return { kind: 'threw', thrown: new ChokaQError('CHOKAQ_COMPLETE_ROLLED_BACK', { jobId }) }
+    if (action !== undefined) await this.#settle(held, action, type, gate.attempt, durationMs, '')
   }
 
   async #settle(
@@ -321,35 +293,51 @@ export class Incarnation {
     this.#inHand.move(held, 'settling')
     const keyed = type?.policy.keyed ?? false
     await this.#settler.settle(action, { job: held.job, workerId: this.id, attempt, keyed, durationMs, why })
+    this.#inHand.remove(held)
     this.#processedCount += 1
   }
 
-  async #release(held: HeldJob, why: string): Promise<void> {
+  /** A job that waits in the buffer leaves without having run. */
+  async #giveUp(held: HeldJob, action: SettleAction, why: string): Promise<void> {
+    const type = this.#core.types.get(held.job.type)
     try {
-      await this.#settle(held, { kind: 'release' }, undefined, held.job.attempt, 0, why)
+      await this.#settle(held, action, type, held.job.attempt, 0, why)
     } catch (error) {
-      this.#core.events.emit({ name: 'storage.failed', during: 'release', failure: describeFailure(error) })
+      this.#core.events.emit({ name: 'storage.failed', during: action.kind, failure: describeFailure(error) })
     } finally {
       this.#gone(held)
     }
   }
 
+  /**
+   * Out of hand. A row that was not settled is disowned, at no cost; but where its handler ran, that would hide the run,
+   * so it stays in hand until this worker ends and the rescue judges it as a crash.
+   */
   #gone(held: HeldJob): void {
-    this.#inHand.remove(held)
-    if (this.#inHand.size === 0) for (const wake of this.#idleWaiters.splice(0)) wake()
-    this.#dispatch()
+    if (held.ran && !this.#fenced) this.#inHand.move(held, 'stranded')
+    else this.#inHand.remove(held)
+    if (this.#inHand.idle) for (const wake of this.#idleWaiters.splice(0)) wake()
     this.kick()
   }
 
   // ---- cancel, fence, idle
 
   #cancel(jobIds: readonly string[]): void {
-    for (const jobId of jobIds) this.#inHand.byJobId(jobId)?.abort?.('cancel')
+    for (const jobId of jobIds) {
+      const held = this.#inHand.byJobId(jobId)
+      if (held === undefined) continue
+      held.cancelRequested = true
+      held.abort?.('cancel')
+      const at = held.phase === 'buffered' ? this.#buffer.indexOf(held) : -1
+      if (at < 0) continue
+      this.#buffer.splice(at, 1)
+      void this.#giveUp(held, { kind: 'cancel', hold: false }, '')
+    }
   }
 
   #fence(why: 'beats-failed' | 'declared-dead'): void {
     this.#fenced = true
-    this.#fetchLoop.stop()
+    void this.#fetchLoop.stop()
     const lost = this.#inHand.all()
     this.#core.events.emit({ name: 'worker.fenced', workerId: this.id, why, lostCount: lost.length })
     for (const held of lost) this.#reportLost(held, 'fence')
@@ -361,25 +349,17 @@ export class Incarnation {
     this.#core.events.emit({ name: 'job.lease_lost', ...this.#ofAttempt(held.job, held.job.attempt), at })
   }
 
-  #reportCompleted(of: AttemptIdentity, type: RegisteredType, durationMs: number): void {
-    this.#processedCount += 1
-    this.#core.events.emit({ name: 'job.completed', ...of, durationMs, repeated: false })
-    if (!type.policy.keyed) return
-    const { jobId, queue } = of
-    this.#core.events.emit({ name: 'idempotency.claim', outcome: 'completed', jobId, type: of.type, queue })
-  }
-
   #ofAttempt(job: FetchedJob, attempt: number): AttemptIdentity {
     return { jobId: job.lease.jobId, type: job.type, queue: job.queue, workerId: this.id, attempt }
   }
 
   #idle(): Promise<void> {
-    if (this.#inHand.size === 0) return Promise.resolve()
+    if (this.#inHand.idle) return Promise.resolve()
     return new Promise((resolve) => this.#idleWaiters.push(resolve))
   }
 
   async #idleWithin(limitMs: number): Promise<void> {
-    if (this.#inHand.size === 0) return
+    if (this.#inHand.idle) return
     await new Promise<void>((resolve) => {
       const timer = this.#core.runtime.scheduler.after(limitMs, resolve)
       this.#idleWaiters.push(() => {
@@ -390,6 +370,13 @@ export class Incarnation {
   }
 }
 
-function pickKey(gate: RunnableGate): Pick<RunnableGate, 'keyHash' | 'keyPrefix'> {
-  return { keyHash: gate.keyHash, keyPrefix: gate.keyPrefix }
+/** What becomes of a job whose handler is not called. */
+function notRun(
+  held: HeldJob,
+  gate: Exclude<GateResult, { kind: 'lost' }>,
+  stopping: boolean,
+): { readonly action: SettleAction; readonly why: string } {
+  if (gate.kind === 'settle') return { action: gate.action, why: 'paused' }
+  if (held.cancelRequested) return { action: { kind: 'cancel', hold: false }, why: '' }
+  return { action: { kind: 'release' }, why: stopping ? 'shutdown' : 'the last confirmed beat is too old' }
 }

@@ -3,6 +3,7 @@ import { contractOf } from '../core/contract.ts'
 import { ChokaQError } from '../core/errors.ts'
 import type { FetchedJob } from '../core/job.ts'
 import { toJsonText } from '../core/json-image.ts'
+import { validate } from '../core/preparation.ts'
 import type { CtxServices } from './process/handler-ctx.ts'
 import { prepareJob, prepareJobSync } from './enqueue/prepare-job.ts'
 import type { WorkerCore } from './worker-core.ts'
@@ -15,14 +16,15 @@ export function servicesFor(
   log: CtxServices['log'],
 ): CtxServices {
   const { driver, runtime, client, config } = core
+  const resultText = (result: unknown): string =>
+    toJsonText(result, `The result of "${job.type}"`, {
+      maxBytes: config.maxResultBytes,
+      byteLength: (text) => runtime.byteLength(text),
+    })
   return {
     runtime,
     log,
-    resultText: (result) =>
-      toJsonText(result, `The result of "${job.type}"`, {
-        maxBytes: config.maxResultBytes,
-        byteLength: (text) => runtime.byteLength(text),
-      }),
+    resultText,
     async prepareChild(child, payload, options, lineage) {
       const prepared = await prepareJob(contractOf(child), payload, inherit(options, job), client, runtime, lineage)
       return prepared.row
@@ -36,15 +38,16 @@ export function servicesFor(
         throw new ChokaQError('CHOKAQ_KEY_REUSED', { type: child.type, holderId: verdict.jobId, paths: [] })
       }
     },
-    completeSync(tx, resultText) {
+    completeSync(tx, result, children) {
+      const checked = checkedSync(type, result)
       const verdict = driver.completeSync(tx, {
         lease: job.lease,
         action: {
           kind: 'complete',
-          result: resultText,
+          result: checked === undefined ? null : resultText(checked),
           markerLifeMs: type.policy.markerLifeMs,
           keep: type.handler.keepsCompleted ? { kind: 'full' } : { kind: 'stub', forMs: client.resendForMs },
-          children: [],
+          children,
         },
       })
       if (verdict.kind === 'refused') throw verdict.error
@@ -53,6 +56,24 @@ export function servicesFor(
       }
     },
   }
+}
+
+/** The result as its schema gives it. */
+function checkedSync(type: RegisteredType, result: unknown): unknown {
+  const { contract } = type.handler
+  if (contract.result === undefined) return result
+  const checked = validate(contract.result, result)
+  if (checked instanceof Promise) {
+    checked.catch(() => undefined)
+    throw new ChokaQError('CHOKAQ_TX_UNSUPPORTED', {
+      call: 'completeSync',
+      problem: `the result schema of "${contract.type}" is asynchronous; a synchronous transaction cannot wait for it`,
+    })
+  }
+  if (checked.issues !== undefined) {
+    throw new ChokaQError('CHOKAQ_RESULT_INVALID', { type: contract.type, issues: checked.issues })
+  }
+  return checked.value
 }
 
 /** A child belongs to its parent's tenant. */

@@ -1,13 +1,16 @@
 /** The types one worker runs: handler and policy by type, and what is told to the storage about them. */
-import { policyFor } from '../core/boot-check.ts'
+import { policyFor, windowsOf } from '../core/boot-check.ts'
 import type { ClientConfig, WorkerConfig } from '../core/config.ts'
 import { ChokaQError } from '../core/errors.ts'
 import { handlerOf, type Handler, type ResolvedHandler } from '../core/handler.ts'
 import type { JobTypeRow, TypePolicy } from '../core/storage.ts'
+import { continueWithinMs } from '../core/windows.ts'
 
 export interface RegisteredType {
   readonly handler: ResolvedHandler
   readonly policy: TypePolicy
+  /** For the operators' `continue`. */
+  readonly continueWithinMs: number
 }
 
 const maxTypeCount = 500
@@ -35,7 +38,11 @@ export class RegisteredTypes {
           problem: 'it has two handlers in one worker. Keep one.',
         })
       }
-      this.#byType.set(type, { handler, policy: policyFor(handler, worker, client) })
+      this.#byType.set(type, {
+        handler,
+        policy: policyFor(handler, worker, client),
+        continueWithinMs: continueWithinMs(windowsOf(handler, worker, client)),
+      })
     }
     const all = [...this.#byType.values()]
     this.policies = all.map(({ policy }) => policy)
@@ -49,19 +56,19 @@ export class RegisteredTypes {
   }
 
   rows(): readonly JobTypeRow[] {
-    return this.handlers.map((handler) => ({
+    return [...this.#byType.values()].map(({ handler, ...of }) => ({
       type: handler.contract.type,
       queue: handler.contract.queue,
       keyed: handler.contract.key !== 'none',
       keyScope: handler.contract.keyScope,
       allowRaw: handler.contract.allowRaw,
-      answers: JSON.stringify(answersOf(handler, this.#byType.get(handler.contract.type)?.policy)),
+      answers: JSON.stringify(answersOf({ handler, ...of })),
       payloadSchema: jsonSchemaOf(handler),
     }))
   }
 }
 
-function answersOf(handler: ResolvedHandler, policy: TypePolicy | undefined): object {
+function answersOf({ handler, policy, continueWithinMs }: RegisteredType): object {
   return {
     key: typeof handler.contract.key === 'function' ? 'payload' : handler.contract.key,
     duplicateWindowMs: handler.contract.duplicateWindowMs,
@@ -71,8 +78,9 @@ function answersOf(handler: ResolvedHandler, policy: TypePolicy | undefined): ob
     onDuplicate: handler.onDuplicate,
     keepsCompleted: handler.keepsCompleted,
     retry: handler.retry,
-    timeoutMs: policy?.timeoutMs ?? null,
-    markerLifeMs: policy?.markerLifeMs ?? null,
+    timeoutMs: policy.timeoutMs,
+    markerLifeMs: policy.markerLifeMs,
+    continueWithinMs,
   }
 }
 

@@ -73,6 +73,8 @@ class EngineWorker implements Worker {
   #stopped: Promise<void> | undefined
   #unsubscribe: () => void = () => undefined
   #releaseTimer: Timer | undefined
+  #reincarnating: Promise<void> = Promise.resolve()
+  #endRestartDelay: () => void = () => undefined
   #onStopped: (() => void)[] = []
 
   constructor(options: CreateWorkerOptions) {
@@ -192,8 +194,12 @@ class EngineWorker implements Worker {
     this.#unsubscribe()
     this.#releaseTimer?.cancel()
     await this.#booted?.catch(() => undefined)
-    await this.#sweeper.stop()
-    if (this.#booted !== undefined) await this.#incarnation.end({ force })
+    this.#endRestartDelay()
+    await Promise.all([
+      this.#sweeper.stop(),
+      this.#reincarnating,
+      this.#booted === undefined ? undefined : this.#incarnation.end({ force }),
+    ])
     this.#finish()
     events.emit({ name: 'worker.stopped', workerId })
   }
@@ -205,7 +211,7 @@ class EngineWorker implements Worker {
 
   #newIncarnation(): Incarnation {
     return new Incarnation(this.#core, () => {
-      if (this.#state === 'running') void this.#reincarnate()
+      if (this.#state === 'running') this.#reincarnating = this.#reincarnate()
     })
   }
 
@@ -219,12 +225,20 @@ class EngineWorker implements Worker {
         break
       } catch (error) {
         events.emit({ name: 'storage.failed', during: 'registerWorker', failure: describeFailure(error) })
+        if (!this.#isState('running')) return
         await new Promise<void>((resolve) => {
-          runtime.scheduler.after(restartDelayMs, resolve)
+          const timer = runtime.scheduler.after(restartDelayMs, resolve)
+          this.#endRestartDelay = () => {
+            timer.cancel()
+            resolve()
+          }
         })
       }
     }
-    if (!this.#isState('running')) return
+    if (!this.#isState('running')) {
+      await next.end({ force: true })
+      return
+    }
     this.#incarnation = next
     next.begin()
     events.emit({ name: 'worker.started', workerId: next.id, concurrency: this.#core.slots.limit })

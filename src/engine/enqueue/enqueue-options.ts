@@ -32,7 +32,8 @@ export interface ResolvedEnqueueOptions {
   readonly tenant: string | undefined
 }
 
-const known = ['id', 'delay', 'runAt', 'priority', 'queue', 'tags', 'tenant', 'tx', 'item']
+// A `tx` or an `item` that gets this far would be ignored: the calls that know them have taken them out.
+const known = ['id', 'delay', 'runAt', 'priority', 'queue', 'tags', 'tenant']
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const maxTagCount = 10
 const maxTagLength = 100

@@ -6,7 +6,7 @@
 import type { ClientConfig } from '../../core/config.ts'
 import { contractOf, type Job } from '../../core/contract.ts'
 import { ChokaQError, hasCode, isTransient } from '../../core/errors.ts'
-import { EventBus } from '../../core/events.ts'
+import { type EventBus } from '../../core/events.ts'
 import { describeFailure } from '../../core/failure.ts'
 import type { NewJob } from '../../core/job.ts'
 import type { Runtime } from '../../core/runtime.ts'
@@ -18,7 +18,8 @@ import type { EnqueueOptions } from './enqueue-options.ts'
 import { prepareJob, prepareJobSync, type Lineage, type PreparedJob } from './prepare-job.ts'
 
 const maxRowsPerStatement = 1_000
-const retryDelayMs = 50
+const firstRetryDelayMs = 50
+const maxRetryDelayMs = 1_000
 
 export interface EnqueuerParts {
   readonly driver: StorageDriver
@@ -29,23 +30,36 @@ export interface EnqueuerParts {
 
 export type BatchAnswer<R> = EnqueueResult<R> | { readonly outcome: 'refused'; readonly error: Error }
 
+interface Submitted {
+  readonly row: NewJob
+  readonly sinceMs: number
+}
+
 export class Enqueuer {
   readonly #parts: EnqueuerParts
-  readonly #batcher: Batcher<NewJob, EnqueueVerdict>
+  readonly #batcher: Batcher<Submitted, EnqueueVerdict>
 
   constructor(parts: EnqueuerParts) {
     this.#parts = parts
     this.#batcher = new Batcher({
       scheduler: parts.runtime.scheduler,
       maxBatchCount: maxRowsPerStatement,
-      run: (rows) => this.#insert(rows),
+      // The deadline of a batch is that of its oldest row: no caller waits longer than it was told.
+      run: (batch) =>
+        this.#insert(
+          batch.map(({ row }) => row),
+          batch[0]?.sinceMs ?? 0,
+        ),
     })
   }
 
   async enqueue<R>(job: Job, payload: unknown, options: EnqueueOptions, lineage?: Lineage): Promise<EnqueueResult<R>> {
     const contract = contractOf(job)
     const prepared = await this.#prepared(job, payload, options, lineage)
-    const verdict = await this.#batcher.submit(prepared.row)
+    const sinceMs = this.#parts.runtime.clock.monotonicMs()
+    const verdict = await this.#batcher.submit({ row: prepared.row, sinceMs }).catch((error: unknown) => {
+      throw withOwnId(error, prepared.row.id)
+    })
     this.#report(prepared.row, verdict)
     return answerFor<R>(contract, prepared, verdict)
   }
@@ -72,7 +86,10 @@ export class Enqueuer {
     return answerFor<R>(contract, prepared, one(verdict))
   }
 
-  /** One answer per payload, in order; a payload that is refused costs its neighbours nothing. */
+  /**
+   * One answer per payload, in order; a payload that is refused costs its neighbours nothing. Rows whose fate is unknown
+   * answer `refused` with CHOKAQ_ENQUEUE_UNKNOWN and their own id, so that each can be repeated.
+   */
   async enqueueMany<R>(
     job: Job,
     payloads: readonly unknown[],
@@ -95,12 +112,18 @@ export class Enqueuer {
     }
     const answers: BatchAnswer<R>[] = []
     for (let from = 0; from < payloads.length; from += maxRowsPerStatement) {
-      answers.push(...(await this.#enqueueChunk<R>(job, payloads.slice(from, from + maxRowsPerStatement), options)))
+      const chunk = payloads.slice(from, from + maxRowsPerStatement)
+      answers.push(...(await this.#enqueueChunk<R>(job, chunk, options, from > 0)))
     }
     return answers
   }
 
-  async #enqueueChunk<R>(job: Job, payloads: readonly unknown[], options: EnqueueOptions): Promise<BatchAnswer<R>[]> {
+  async #enqueueChunk<R>(
+    job: Job,
+    payloads: readonly unknown[],
+    options: EnqueueOptions,
+    isLater: boolean,
+  ): Promise<BatchAnswer<R>[]> {
     const contract = contractOf(job)
     const prepared = await Promise.all(
       payloads.map(async (payload) => {
@@ -112,7 +135,7 @@ export class Enqueuer {
       }),
     )
     const rows = prepared.filter((p): p is PreparedJob => !(p instanceof Error))
-    const verdicts = rows.length === 0 ? [] : await this.#insert(rows.map((p) => p.row))
+    const verdicts = rows.length === 0 ? [] : await this.#insertChunk(rows, isLater)
     let next = 0
     return prepared.map((p): BatchAnswer<R> => {
       if (p instanceof Error) return { outcome: 'refused', error: p }
@@ -125,6 +148,17 @@ export class Enqueuer {
         return { outcome: 'refused', error: asError(error) }
       }
     })
+  }
+
+  /** An error may only be thrown while nothing of the call is known to be written. */
+  async #insertChunk(prepared: readonly PreparedJob[], isLater: boolean): Promise<readonly EnqueueVerdict[]> {
+    const rows = prepared.map(({ row }) => row)
+    try {
+      return await this.#insert(rows, this.#parts.runtime.clock.monotonicMs())
+    } catch (error) {
+      if (!isLater && !hasCode(error, 'CHOKAQ_ENQUEUE_UNKNOWN')) throw error
+      return rows.map(({ id }) => ({ kind: 'refused', error: asError(withOwnId(error, id)) }))
+    }
   }
 
   async #prepared(job: Job, payload: unknown, options: EnqueueOptions, lineage?: Lineage): Promise<PreparedJob> {
@@ -143,42 +177,41 @@ export class Enqueuer {
           queue,
         })
         // The refusal is the answer; a storage that cannot count it just now must not replace it.
-        await driver
-          .count([{ name: 'idempotency.claims', queue, type: contract.type, label: 'empty_key', value: 1 }])
-          .catch(() => undefined)
+        const row = { name: 'idempotency.claims', queue, type: contract.type, label: 'empty_key', value: 1 } as const
+        const counted = driver.count([row])
+        await withDeadline(runtime.scheduler, config.enqueueDeadlineMs, 'count', counted).catch(() => undefined)
       }
       throw error
     }
   }
 
   /** Inserts with repeats until the deadline. After the first ambiguous failure every row may exist. */
-  async #insert(rows: readonly NewJob[]): Promise<readonly EnqueueVerdict[]> {
+  async #insert(rows: readonly NewJob[], sinceMs: number): Promise<readonly EnqueueVerdict[]> {
     const { driver, runtime, config, events } = this.#parts
-    const startedMs = runtime.clock.monotonicMs()
     let pending = rows
     let ambiguous = false
+    let delayMs = firstRetryDelayMs
     for (;;) {
-      const leftMs = config.enqueueDeadlineMs - (runtime.clock.monotonicMs() - startedMs)
+      const leftMs = config.enqueueDeadlineMs - (runtime.clock.monotonicMs() - sinceMs)
+      // It waited that long behind another batch and was never sent.
+      if (leftMs <= 0) throw new ChokaQError('CHOKAQ_STORAGE_BUSY', { waitedMs: config.enqueueDeadlineMs })
       try {
-        return await withDeadline(runtime.scheduler, Math.max(1, leftMs), 'enqueue', driver.enqueue(pending))
+        return await withDeadline(runtime.scheduler, leftMs, 'enqueue', driver.enqueue(pending))
       } catch (error) {
         if (!isTransient(error)) throw error
         events.emit({ name: 'storage.failed', during: 'enqueue', failure: describeFailure(error) })
-        const written = hasCode(error, 'CHOKAQ_STORAGE_FAILED')
-        if (written && !ambiguous) {
+        if (hasCode(error, 'CHOKAQ_STORAGE_FAILED') && !ambiguous) {
           ambiguous = true
           pending = rows.map((row) => ({ ...row, mayExist: true }))
         }
-        const waitedMs = runtime.clock.monotonicMs() - startedMs
-        if (waitedMs + retryDelayMs >= config.enqueueDeadlineMs) {
+        const waitedMs = runtime.clock.monotonicMs() - sinceMs
+        if (waitedMs + delayMs >= config.enqueueDeadlineMs) {
           if (!ambiguous) throw error
-          throw new ChokaQError(
-            'CHOKAQ_ENQUEUE_UNKNOWN',
-            { id: rows[0]?.id ?? '', waitedMs: Math.round(waitedMs) },
-            { cause: error },
-          )
+          const details = { id: rows[0]?.id ?? '', waitedMs: Math.round(waitedMs) }
+          throw new ChokaQError('CHOKAQ_ENQUEUE_UNKNOWN', details, { cause: error })
         }
-        await pause(runtime.scheduler, retryDelayMs)
+        await pause(runtime.scheduler, delayMs)
+        delayMs = Math.min(maxRetryDelayMs, 2 * delayMs)
       }
     }
   }
@@ -197,6 +230,12 @@ export class Enqueuer {
 function one(verdict: EnqueueVerdict | undefined): EnqueueVerdict {
   if (verdict === undefined) throw new ChokaQError('CHOKAQ_ASSERTION', { what: 'an enqueued row got no verdict' })
   return verdict
+}
+
+/** The error of a batch names one of its rows; each caller needs the id of its own. */
+function withOwnId(error: unknown, id: string): unknown {
+  if (!hasCode(error, 'CHOKAQ_ENQUEUE_UNKNOWN')) return error
+  return new ChokaQError('CHOKAQ_ENQUEUE_UNKNOWN', { ...error.details, id }, { cause: error.cause })
 }
 
 function asError(thrown: unknown): Error {

@@ -38,6 +38,7 @@ export class FetchLoop {
   #errorCount = 0
   #emptyCount = 0
   #timer: Timer | undefined
+  #current: Promise<void> = Promise.resolve()
 
   constructor(parts: FetchLoopParts) {
     this.#parts = parts
@@ -48,16 +49,18 @@ export class FetchLoop {
     this.kick()
   }
 
-  stop(): void {
+  /** Resolves when no fetch is under way any more; what it still brings is delivered. */
+  stop(): Promise<void> {
     this.#running = false
     this.#timer?.cancel()
+    return this.#current
   }
 
   /** There may be work, or room for it. */
   kick(): void {
     this.#kicked = true
     if (!this.#running || this.#fetching || this.#parts.room() === 0) return
-    void this.#run()
+    this.#current = this.#run()
   }
 
   /** One pass over the queues, outside the loop: for worker.tick(). */

@@ -29,8 +29,6 @@ export interface AttemptParts {
 
 export type AttemptResult =
   | { readonly kind: 'ended'; readonly end: AttemptEnd }
-  /** The handler returned what completeSync gave: the job is settled if that transaction committed. */
-  | { readonly kind: 'completed-in-transaction' }
   /** It did not end in time; `ended` resolves if it ever does. */
   | { readonly kind: 'abandoned'; readonly end: AttemptEnd; readonly ended: Promise<unknown> }
 
@@ -82,10 +80,25 @@ export class Attempt {
 
   async #invoke(): Promise<Outcome> {
     const { handler, middleware } = this.#parts
-    const call = (index: number): Promise<unknown> => {
+    // Asynchronous, so that what a handler throws before its first await is a rejection for the layers around it, too.
+    const call = async (index: number): Promise<unknown> => {
       const layer = middleware[index]
       if (layer === undefined) return handler.run(this.#facts.payload, this.#ctx)
-      return layer(this.#ctx, () => call(index + 1))
+      let inner: { readonly promise: Promise<unknown>; pending: boolean } | undefined
+      const next = (): Promise<unknown> => {
+        if (inner !== undefined) {
+          return Promise.reject(new ChokaQError('CHOKAQ_NEXT_TWICE', { jobId: this.#ctx.jobId }))
+        }
+        const started = { promise: call(index + 1), pending: true }
+        const ended = (): void => void (started.pending = false)
+        started.promise.then(ended, ended)
+        inner = started
+        return started.promise
+      }
+      const value = await layer(this.#ctx, next)
+      // A layer that did not wait for next() would complete the job while its handler still runs.
+      if (stillRuns(inner)) await inner.promise
+      return value
     }
     try {
       return { ok: true, value: await call(0) }
@@ -97,20 +110,21 @@ export class Attempt {
   async #result(outcome: Outcome): Promise<AttemptResult> {
     if (!outcome.ok) {
       if (this.#aborted !== undefined) return { kind: 'ended', end: this.#abortedEnd(outcome.thrown) }
-      return { kind: 'ended', end: { kind: 'threw', thrown: outcome.thrown } }
+      return threw(outcome.thrown)
     }
     if (this.#aborted?.by === 'lease-lost') return { kind: 'ended', end: this.#abortedEnd(undefined) }
-    if (outcome.value === completedToken) return { kind: 'completed-in-transaction' }
-    if (this.#ctx.completedInTransaction) {
-      const thrown = new ChokaQError('CHOKAQ_COMPLETE_NOT_RETURNED', { jobId: this.#ctx.jobId })
-      return { kind: 'ended', end: { kind: 'threw', thrown } }
-    }
+    const { jobId } = this.#ctx
+    // Only the database knows whether the handler's own transaction committed. Where it did, the settle that follows
+    // finds the job completed under this lease and changes nothing; where it did not, this is how the attempt failed.
+    if (outcome.value === completedToken) return threw(new ChokaQError('CHOKAQ_COMPLETE_ROLLED_BACK', { jobId }))
+    if (this.#ctx.completedInTransaction) return threw(new ChokaQError('CHOKAQ_COMPLETE_NOT_RETURNED', { jobId }))
+    if (this.#ctx.hasUnawaitedChildren) return threw(new ChokaQError('CHOKAQ_CTX_REVOKED', { jobId, call: 'enqueue' }))
     try {
       const result = await this.#storedResult(outcome.value)
       return { kind: 'ended', end: { kind: 'returned', result, children: this.#ctx.children } }
     } catch (thrown) {
       // A result that cannot be stored is a failure like any other: it is recorded, retried and ends in the DLQ.
-      return { kind: 'ended', end: { kind: 'threw', thrown } }
+      return threw(thrown)
     }
   }
 
@@ -128,9 +142,10 @@ export class Attempt {
     const { by, error } = this.#aborted ?? { by: 'timeout' as const, error: this.#abortError('timeout') }
     const failure = describeFailure(error)
     // What the handler threw in answer to its signal is often the abort reason itself; anything else is told as a cause.
-    if (thrown === undefined || thrown === error) return { kind: 'aborted', by, failure }
+    if (thrown === undefined || thrown === error) return { kind: 'aborted', by, failure, thrown: undefined }
     const told = describeFailure(thrown)
-    return { kind: 'aborted', by, failure: { ...failure, causes: [{ name: told.name, message: told.message }] } }
+    const causes = [{ name: told.name, message: told.message }]
+    return { kind: 'aborted', by, failure: { ...failure, causes }, thrown }
   }
 
   #abortError(by: AbortKind): ChokaQError {
@@ -148,4 +163,12 @@ export class Attempt {
         return unreachable(by, 'abort kind')
     }
   }
+}
+
+function threw(thrown: unknown): AttemptResult {
+  return { kind: 'ended', end: { kind: 'threw', thrown } }
+}
+
+function stillRuns<T extends { readonly pending: boolean }>(inner: T | undefined): inner is T {
+  return inner?.pending === true
 }

@@ -16,7 +16,7 @@ export interface CtxServices {
   prepareChild(job: Job, payload: unknown, options: ChildOptions, lineage: ChildLineage): Promise<NewJob>
   enqueueChildSync(tx: SqliteLike, job: Job, payload: unknown, options: ChildOptions, lineage: ChildLineage): void
   /** Throws CHOKAQ_LEASE_LOST where the lease is gone. */
-  completeSync(tx: SqliteLike, resultText: string): void
+  completeSync(tx: SqliteLike, result: unknown, children: readonly NewJob[]): void
   resultText(result: unknown): string
   log(message: string, fields: Readonly<Record<string, unknown>>): void
 }
@@ -54,6 +54,8 @@ export class HandlerCtx implements MiddlewareCtx {
   #controller: AbortController | undefined
   #abortReason: Error | undefined
   #revoked = false
+  /** Calls of enqueue that are under way. */
+  readonly #enqueueing = new Set<{ promise: Promise<void> | undefined }>()
 
   constructor(facts: CtxFacts, services: CtxServices) {
     this.#facts = facts
@@ -94,12 +96,25 @@ export class HandlerCtx implements MiddlewareCtx {
     return this.#derive(name)
   }
 
-  async enqueue<S extends StandardSchemaV1, R>(
+  /** True where the handler did not await an enqueue: its child would be lost silently. */
+  get hasUnawaitedChildren(): boolean {
+    return this.#enqueueing.size > 0
+  }
+
+  enqueue<S extends StandardSchemaV1, R>(
     job: Job<S, R>,
     payload: PayloadIn<S>,
     options: ChildOptions = {},
   ): Promise<void> {
+    const call: { promise: Promise<void> | undefined } = { promise: undefined }
+    this.#enqueueing.add(call)
+    call.promise = this.#enqueueChild(job, payload, options).finally(() => this.#enqueueing.delete(call))
+    return call.promise
+  }
+
+  async #enqueueChild(job: Job, payload: unknown, options: ChildOptions): Promise<void> {
     this.#alive('enqueue')
+    this.#notCompleted()
     const { item, ...rest } = options
     const lineage = { parentId: this.jobId, ...(item === undefined ? {} : { id: this.#childId(job, item) }) }
     const child = await this.#services.prepareChild(job, payload, rest, lineage)
@@ -120,6 +135,7 @@ export class HandlerCtx implements MiddlewareCtx {
     options: ChildOptions & { tx: SqliteLike },
   ): void {
     this.#alive('enqueueSync')
+    this.#notCompleted()
     const { item, tx, ...rest } = options
     // The transaction may commit before the attempt fails, so the next attempt must find the same child.
     const lineage = { parentId: this.jobId, id: this.#childId(job, item ?? '') }
@@ -128,8 +144,9 @@ export class HandlerCtx implements MiddlewareCtx {
 
   completeSync<T>(tx: SqliteLike, result: T): Completed<T> {
     this.#alive('completeSync')
-    if (this.completedInTransaction) throw new ChokaQError('CHOKAQ_COMPLETE_TWICE', { jobId: this.jobId })
-    this.#services.completeSync(tx, this.#services.resultText(result))
+    this.#notCompleted()
+    if (this.hasUnawaitedChildren) throw new ChokaQError('CHOKAQ_CTX_REVOKED', { jobId: this.jobId, call: 'enqueue' })
+    this.#services.completeSync(tx, result, this.children)
     this.completedInTransaction = true
     return completedToken
   }
@@ -142,6 +159,13 @@ export class HandlerCtx implements MiddlewareCtx {
 
   revoke(): void {
     this.#revoked = true
+    // They end with CHOKAQ_CTX_REVOKED, and nobody awaits them: that must not end the process.
+    for (const { promise } of this.#enqueueing) promise?.catch(() => undefined)
+  }
+
+  /** After completeSync the job may be gone already. */
+  #notCompleted(): void {
+    if (this.completedInTransaction) throw new ChokaQError('CHOKAQ_COMPLETE_TWICE', { jobId: this.jobId })
   }
 
   #alive(call: string): void {

@@ -38,15 +38,21 @@ export class Heart {
   #beatTimer: Timer | undefined
   #watchTimer: Timer | undefined
   #watchedMs: number
+  #current: Promise<void> = Promise.resolve()
 
   constructor(parts: HeartParts) {
     this.#parts = parts
-    // The registration that went before is the first confirmed beat.
     this.#confirmedMs = parts.runtime.clock.monotonicMs()
     this.#watchedMs = this.#confirmedMs
   }
 
+  /** The worker's row is in the database since a call that was sent then: the first confirmed beat. */
+  registered(sentMs: number): void {
+    this.#confirmedMs = sentMs
+  }
+
   start(): void {
+    this.#watchedMs = this.#parts.runtime.clock.monotonicMs()
     this.#armBeat()
     this.#armWatch()
   }
@@ -62,10 +68,20 @@ export class Heart {
     return !this.#stopped && this.#sinceBeatMs() < this.#parts.config.fenceAfterMs
   }
 
+  /** Resolves when no beat is under way any more. */
+  quiet(): Promise<void> {
+    return this.#current
+  }
+
   /** One beat now. Never rejects. */
-  async beat(): Promise<void> {
-    if (this.#beating || this.#stopped) return
+  beat(): Promise<void> {
+    if (this.#beating || this.#stopped) return Promise.resolve()
     this.#beating = true
+    this.#current = this.#beatOnce()
+    return this.#current
+  }
+
+  async #beatOnce(): Promise<void> {
     const { driver, runtime, config, workerId, load, events } = this.#parts
     const sentMs = runtime.clock.monotonicMs()
     try {
@@ -78,7 +94,7 @@ export class Heart {
       }
       this.#confirmedMs = sentMs
       if (verdict.cancelRequested.length > 0) this.#parts.onCancel(verdict.cancelRequested)
-      await this.#disown()
+      if (!this.#hasStopped()) await this.#disown()
     } catch (error) {
       const sinceBeatMs = Math.round(this.#sinceBeatMs())
       events.emit({ name: 'worker.beat_failed', workerId, failure: describeFailure(error), sinceBeatMs })

@@ -6,7 +6,7 @@ import type { WorkerConfig } from '../../core/config.ts'
 import type { ClaimOutcome } from '../../core/counters.ts'
 import { ChokaQError, unreachable } from '../../core/errors.ts'
 import type { EventBus } from '../../core/events.ts'
-import { describeFailure } from '../../core/failure.ts'
+import { describeFailure, type StoredFailure } from '../../core/failure.ts'
 import type { FetchedJob } from '../../core/job.ts'
 import type { Runtime } from '../../core/runtime.ts'
 import type { SettleAction, Settlement, SettleVerdict, StorageDriver } from '../../core/storage.ts'
@@ -60,7 +60,16 @@ export class Settler {
       // Recording an outcome must never fail because of its content: the plainest form of the same outcome follows.
       const refused = verdict.error
       this.#parts.events.emit({ name: 'storage.failed', during: 'settle', failure: describeFailure(refused) })
-      verdict = await this.#batcher.submit({ lease, action: plainest(action, refused) })
+      let plain = plainest(action, refused)
+      verdict = await this.#batcher.submit({ lease, action: plain })
+      if (verdict.kind === 'refused') {
+        // What is left (a child, for one) is the content of the outcome itself: a person has to look.
+        plain = { kind: 'bury', reason: 'ReviewRequested', failure: failureOf(refused), hold: true }
+        verdict = await this.#batcher.submit({ lease, action: plain })
+      }
+      if (verdict.kind === 'refused') throw verdict.error
+      this.#report(plain, verdict, context)
+      return verdict
     }
     this.#report(action, verdict, context)
     return verdict
@@ -136,13 +145,15 @@ export function claimOutcome(action: SettleAction, outcome: string): ClaimOutcom
   return outcome === 'cancelled' ? 'released' : undefined
 }
 
+function failureOf(refused: Error): StoredFailure {
+  return describeFailure(new ChokaQError('CHOKAQ_STORAGE_FAILED', { problem: describeFailure(refused).message }))
+}
+
 function plainest(action: SettleAction, refused: Error): SettleAction {
-  const failure = describeFailure(
-    new ChokaQError('CHOKAQ_STORAGE_FAILED', { problem: describeFailure(refused).message }),
-  )
+  const failure = failureOf(refused)
   switch (action.kind) {
     case 'complete':
-      return { ...action, result: null, children: action.children }
+      return { ...action, result: null }
     case 'retry':
     case 'bury':
       return { ...action, failure }

@@ -1,0 +1,94 @@
+/** One started job: its handler runs, and what it did becomes one settle action. */
+import type { FetchedJob } from '../core/job.ts'
+import { decide, type AbortKind, type AttemptEnd } from '../core/outcome.ts'
+import type { SettleAction } from '../core/storage.ts'
+import type { GateResult } from './fetch/gate.ts'
+import { Attempt } from './process/attempt.ts'
+import type { AttemptIdentity, WorkerCore } from './worker-core.ts'
+import { servicesFor } from './worker-services.ts'
+import type { RegisteredType } from './worker-types.ts'
+
+export type RunnableGate = Extract<GateResult, { kind: 'run' }>
+
+export interface AttemptOutcome {
+  /** Undefined where the lease is lost and there is nothing to settle. */
+  readonly action: SettleAction | undefined
+  readonly durationMs: number
+  /** Where the handler was abandoned: settles if it ever ends. */
+  readonly abandoned: Promise<unknown> | undefined
+}
+
+export class WorkerAttempt {
+  readonly #core: WorkerCore
+  readonly #job: FetchedJob
+  readonly #type: RegisteredType
+  readonly #gate: RunnableGate
+  readonly #attempt: Attempt
+  readonly #startedMs: number
+
+  constructor(core: WorkerCore, of: AttemptIdentity, job: FetchedJob, type: RegisteredType, gate: RunnableGate) {
+    this.#core = core
+    this.#job = job
+    this.#type = type
+    this.#gate = gate
+    const { runtime, config, events, middleware } = core
+    const { timeoutMs } = type.policy
+    this.#startedMs = runtime.clock.monotonicMs()
+    const startedAtMs = runtime.clock.nowMs()
+    if (events.active) {
+      const queueLagMs = Math.max(0, startedAtMs - job.runAtMs)
+      events.emit({ name: 'job.started', ...of, queueLagMs, crashCount: job.crashCount })
+      if (type.policy.keyed) {
+        const { jobId, queue } = of
+        events.emit({ name: 'idempotency.claim', outcome: 'claimed', jobId, type: of.type, queue })
+      }
+    }
+    const { keyHash, keyPrefix, attempt, payload } = gate
+    this.#attempt = new Attempt(
+      { job, keyHash, keyPrefix, attempt, payload, deadlineMs: startedAtMs + timeoutMs },
+      {
+        scheduler: runtime.scheduler,
+        handler: type.handler,
+        middleware,
+        timeoutMs,
+        abortGraceMs: config.abortGraceMs,
+        services: servicesFor(core, job, type, (message, fields) => {
+          events.emit({ name: 'job.log', ...of, message, fields })
+        }),
+        onAbort: (by) => {
+          events.emit({ name: 'job.aborted', ...of, by })
+        },
+      },
+    )
+  }
+
+  abort(by: AbortKind): void {
+    this.#attempt.abort(by)
+  }
+
+  /** Never rejects, whatever the handler does. */
+  async run(): Promise<AttemptOutcome> {
+    const result = await this.#attempt.run()
+    return {
+      action: this.#decide(result.end),
+      durationMs: this.#core.runtime.clock.monotonicMs() - this.#startedMs,
+      abandoned: result.kind === 'abandoned' ? result.ended : undefined,
+    }
+  }
+
+  #decide(end: AttemptEnd): SettleAction | undefined {
+    const { runtime, client } = this.#core
+    const { handler, policy } = this.#type
+    const nowMs = runtime.clock.nowMs()
+    return decide(end, {
+      failureCount: this.#job.failureCount,
+      sinceFirstStartMs: Math.max(0, nowMs - this.#gate.firstStartedAtMs),
+      whenInterrupted: handler.whenInterrupted,
+      retry: handler.retry,
+      markerLifeMs: policy.markerLifeMs,
+      keep: handler.keepsCompleted ? { kind: 'full' } : { kind: 'stub', forMs: client.resendForMs },
+      random: runtime.random(),
+      nowMs,
+    })
+  }
+}
