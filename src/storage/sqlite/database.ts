@@ -10,8 +10,7 @@ import { ChokaQError } from '../../core/errors.ts'
 export type SqlValue = string | number | bigint | null
 
 export interface SqliteStatement<Row> {
-  /** How many rows it changed. */
-  run(...values: readonly SqlValue[]): number
+  run(...values: readonly SqlValue[]): { readonly changes: number | bigint }
   get(...values: readonly SqlValue[]): Row | undefined
   /** Every row at once: an iterator left open would pin the file's snapshot and stop checkpoints. */
   all(...values: readonly SqlValue[]): readonly Row[]
@@ -19,6 +18,8 @@ export interface SqliteStatement<Row> {
 
 export interface SqliteDatabase {
   prepare<Row>(sql: string): SqliteStatement<Row>
+  /** Rows come as arrays of their columns, which costs half as much as objects where there are many columns. */
+  prepareTuples<Row extends readonly SqlValue[]>(sql: string): SqliteStatement<Row>
   /** Runs several statements without values. */
   exec(sql: string): void
   readonly inTransaction: boolean
@@ -38,13 +39,9 @@ export interface BetterSqlite3Handle {
   close?(): unknown
 }
 
-type Bound = SqlValue | Readonly<Record<string, SqlValue>>
-
-interface BetterSqlite3Statement {
-  run(...values: readonly Bound[]): { readonly changes: number }
-  get(...values: readonly Bound[]): unknown
-  all(...values: readonly Bound[]): unknown[]
-  safeIntegers(toggle: boolean): unknown
+interface BetterSqlite3Statement<Row> extends SqliteStatement<Row> {
+  safeIntegers(toggle: boolean): this
+  raw(toggle: boolean): this
 }
 
 type BetterSqlite3 = new (path: string, options: { readonly timeout: number }) => BetterSqlite3Handle
@@ -57,37 +54,19 @@ export function isBetterSqlite3Handle(value: unknown): value is BetterSqlite3Han
 }
 
 export function wrapBetterSqlite3(handle: BetterSqlite3Handle): SqliteDatabase {
+  // The user's handle may read integers as BigInt by default. The statements themselves are not wrapped: the hot paths
+  // call them a million times a minute.
+  const prepare = <Row>(sql: string): BetterSqlite3Statement<Row> =>
+    (handle.prepare(sql) as BetterSqlite3Statement<Row>).safeIntegers(false)
   return {
-    prepare<Row>(sql: string): SqliteStatement<Row> {
-      const statement = handle.prepare(sql) as BetterSqlite3Statement
-      // The user's handle may read integers as BigInt by default.
-      statement.safeIntegers(false)
-      // better-sqlite3 takes `?1` for a name, not for a place.
-      const bound = isNumbered(sql) ? byNumber : inOrder
-      return {
-        run: (...values) => statement.run(...bound(values)).changes,
-        get: (...values) => statement.get(...bound(values)) as Row | undefined,
-        all: (...values) => statement.all(...bound(values)) as Row[],
-      }
-    },
+    prepare,
+    prepareTuples: (sql) => prepare<never>(sql).raw(true),
     exec: (sql) => void handle.exec(sql),
     get inTransaction() {
       return handle.inTransaction
     },
     close: () => void handle.close?.(),
   }
-}
-
-function isNumbered(sql: string): boolean {
-  return /\?\d/.test(sql)
-}
-
-function inOrder(values: readonly SqlValue[]): readonly Bound[] {
-  return values
-}
-
-function byNumber(values: readonly SqlValue[]): readonly Bound[] {
-  return [Object.fromEntries(values.map((value, index) => [index + 1, value]))]
 }
 
 /** Loaded with the first use, so that a producer of another storage never needs the package. */

@@ -10,13 +10,15 @@ const addCounter = `INSERT INTO chokaq_stats_totals (name, queue, type, label, v
 export class Session {
   readonly db: SqliteDatabase
   readonly #statements = new Map<string, SqliteStatement<unknown>>()
+  readonly #tuples = new Map<string, SqliteStatement<unknown>>()
 
   constructor(db: SqliteDatabase) {
     this.db = db
   }
 
+  /** How many rows it changed. */
   run(sql: string, ...values: readonly SqlValue[]): number {
-    return this.statement(sql).run(...values)
+    return Number(this.statement(sql).run(...values).changes)
   }
 
   get<Row>(sql: string, ...values: readonly SqlValue[]): Row | undefined {
@@ -33,6 +35,15 @@ export class Session {
     if (known !== undefined) return known as SqliteStatement<Row>
     const made = this.db.prepare<Row>(sql)
     this.#statements.set(sql, made)
+    return made
+  }
+
+  /** As `statement`, with rows as arrays. */
+  tuples<Row extends readonly SqlValue[]>(sql: string): SqliteStatement<Row> {
+    const known = this.#tuples.get(sql)
+    if (known !== undefined) return known as SqliteStatement<Row>
+    const made = this.db.prepareTuples<Row>(sql)
+    this.#tuples.set(sql, made)
     return made
   }
 

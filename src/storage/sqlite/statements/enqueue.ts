@@ -102,12 +102,12 @@ interface StoredJob {
 }
 
 const selectStored = ['chokaq_jobs_hot', 'chokaq_jobs_archive', 'chokaq_jobs_dlq']
-  .map((table) => `SELECT type, payload, key_hash, key_computed FROM ${table} WHERE id = ?1`)
+  .map((table) => `SELECT type, payload, key_hash, key_computed FROM ${table} WHERE id = ?`)
   .join(' UNION ALL ')
 
 /** Whether the id is taken, and by the same job: the answer to a repeated call whose first reply was lost. */
 function storedBefore(session: Session, job: NewJob): EnqueueVerdict | undefined {
-  const stored = session.get<StoredJob>(selectStored, job.id)
+  const stored = session.get<StoredJob>(selectStored, job.id, job.id, job.id)
   if (stored === undefined) return undefined
   // A worker wrote the key of a raw enqueue; its producer never knew it.
   const storedKey = stored.key_computed === 1 && job.key === undefined ? null : stored.key_hash

@@ -42,6 +42,47 @@ const selectHeads = `SELECT priority, run_at, id ${pendingOfType} OFFSET ?`
 const selectPending = `SELECT rowid, id, type, queue, priority, run_at, generation, attempt, failure_count, crash_count,
   suspect, created_at, first_started_at, cancel_requested_at, tenant, key_hash, key_prefix, key_scope, fingerprint,
   trace_context, tags, payload ${pendingOfType}`
+type Nullable = string | null
+type PendingTuple = readonly [
+  ...identity: [rowid: number, id: string, type: string, queue: string],
+  ...order: [priority: number, runAt: number, generation: number],
+  ...counts: [attempt: number, failures: number, crashes: number, suspect: number],
+  ...times: [createdAt: number, firstStartedAt: number | null, cancelRequestedAt: number | null],
+  ...key: [tenant: Nullable, hash: Nullable, prefix: Nullable, scope: Nullable, fingerprint: Nullable],
+  ...texts: [traceContext: Nullable, tags: Nullable, payload: string],
+]
+
+function pendingRow(row: PendingTuple): PendingRow {
+  return {
+    rowid: row[0],
+    id: row[1],
+    type: row[2],
+    queue: row[3],
+    priority: row[4],
+    run_at: row[5],
+    generation: row[6],
+    attempt: row[7],
+    failure_count: row[8],
+    crash_count: row[9],
+    suspect: row[10],
+    created_at: row[11],
+    first_started_at: row[12],
+    cancel_requested_at: row[13],
+    tenant: row[14],
+    key_hash: row[15],
+    key_prefix: row[16],
+    key_scope: row[17],
+    fingerprint: row[18],
+    trace_context: row[19],
+    tags: row[20],
+    payload: row[21],
+  }
+}
+
+function readPending(session: Session, queue: string, type: string, count: number): PendingRow[] {
+  return session.tuples<PendingTuple>(selectPending).all(queue, type, count).map(pendingRow)
+}
+
 const selectAnyPending = `SELECT 1 AS found FROM chokaq_jobs_hot INDEXED BY chokaq_jobs_hot_pending
   WHERE state = 'pending' AND queue = ? AND type = ? LIMIT 1`
 
@@ -98,10 +139,10 @@ function allowedCount(session: Session, { queue, limit }: FetchRequest): number 
 function nextRows(session: Session, { queue, policies }: FetchRequest, limit: number): readonly PendingRow[] {
   const [only] = policies
   if (only === undefined) return []
-  if (policies.length === 1) return session.all<PendingRow>(selectPending, queue, only.type, limit)
+  if (policies.length === 1) return readPending(session, queue, only.type, limit)
   const counts = mergeHeads(session, queue, policies, limit)
   const rows: PendingRow[] = []
-  for (const [type, count] of counts) rows.push(...session.all<PendingRow>(selectPending, queue, type, count))
+  for (const [type, count] of counts) rows.push(...readPending(session, queue, type, count))
   return counts.size === 1 ? rows : rows.sort(compareHeads)
 }
 
@@ -174,22 +215,14 @@ function takeRow(
 ): FetchedJob {
   const { session, nowMs } = tx
   const lease = { jobId: row.id, token }
+  const { whenInterrupted, crashBudget, fetchCrashBudget } = policy
   if (!mayFastStart(tx, row, policy)) {
-    session.run(takeFetched, workerId, token, nowMs, policy.fetchCrashBudget, row.rowid)
+    session.statement(takeFetched).run(workerId, token, nowMs, fetchCrashBudget, row.rowid)
     return fetchedJob(row, lease, undefined)
   }
-  session.run(
-    takeStarted,
-    workerId,
-    token,
-    nowMs,
-    nowMs,
-    nowMs,
-    policy.whenInterrupted,
-    policy.crashBudget,
-    policy.fetchCrashBudget,
-    row.rowid,
-  )
+  session
+    .statement(takeStarted)
+    .run(workerId, token, nowMs, nowMs, nowMs, whenInterrupted, crashBudget, fetchCrashBudget, row.rowid)
   if (row.key_hash !== null) counters.add('idempotency.claims', row, 'claimed')
   return fetchedJob(row, lease, nowMs)
 }

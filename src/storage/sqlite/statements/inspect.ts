@@ -67,21 +67,15 @@ export function conditionsOf(pillar: Pillar, filter: JobFilter): Conditions {
     ['type = ?', filter.type],
     ['queue = ?', filter.queue],
     ['key_hash = ?', filter.keyHash],
-    ['substr(key_prefix, 1, length(?1)) = ?1', filter.keyPrefix],
+    ['instr(key_prefix, ?) = 1', filter.keyPrefix],
     ['EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)', filter.tag],
     [`${stateColumn} = ?`, filter.state],
     [pillar === 'dlq' ? 'reason = ?' : 'NULL = ?', filter.reason],
     ['created_at >= ?', filter.fromMs],
     ['created_at < ?', filter.beforeMs],
   ]
-  const values: SqlValue[] = []
-  const texts = parts.flatMap(([sql, value]) => {
-    if (value === undefined) return []
-    values.push(value)
-    // Numbered from the start, so that a condition may use its value twice.
-    return [sql.replace(/\?1?/g, `?${values.length}`)]
-  })
-  return { sql: texts.length === 0 ? '1' : texts.join(' AND '), values }
+  const set = parts.flatMap(([sql, value]) => (value === undefined ? [] : [{ sql, value }]))
+  return { sql: ['1', ...set.map(({ sql }) => sql)].join(' AND '), values: set.map(({ value }) => value) }
 }
 
 /** Newest first, by creation and id: an order that does not move while rows come and go. */
@@ -89,24 +83,22 @@ export function listJobs(session: Session, { pillar, filter, limit, cursor }: Li
   const size = pageSize(limit)
   const { table, columns } = pillars[pillar]
   const { sql, values } = conditionsOf(pillar, filter)
-  const bound = (position: number): string => `?${values.length + position}`
   const from = cursor === undefined ? startOf(filter) : decodeCursor(cursor)
-  // The inner LIMIT bounds what is looked at, the outer one what is returned; SQLite runs the inner one lazily.
-  const scanned = `FROM ${table} INDEXED BY ${table}_newest WHERE (created_at, id) < (${bound(1)}, ${bound(2)})
-    AND created_at >= ${bound(3)} ORDER BY created_at DESC, id DESC`
   const key = [from.createdAtMs, from.id, filter.fromMs ?? 0] as const
+  const walked = `FROM ${table} INDEXED BY ${table}_newest WHERE (created_at, id) < (?, ?) AND created_at >= ?
+    ORDER BY created_at DESC, id DESC`
+  // The inner LIMIT bounds what is looked at, the outer one what is returned; SQLite runs the inner one lazily.
   const rows = session.all<JobRow>(
-    `SELECT * FROM (SELECT ${columns} ${scanned} LIMIT ${maxScannedRows}) WHERE ${sql} LIMIT ${bound(4)}`,
-    ...values,
+    `SELECT * FROM (SELECT ${columns} ${walked} LIMIT ${maxScannedRows}) WHERE ${sql} LIMIT ?`,
     ...key,
+    ...values,
     size + 1,
   )
   const jobs = rows.slice(0, size).map((row) => jobRecord(pillar, row))
   const last = jobs.at(-1)
   if (rows.length > size && last !== undefined) return { jobs, nextCursor: encodeCursor(last) }
   const edge = session.get<{ readonly created_at: number; readonly id: string }>(
-    `SELECT created_at, id FROM ${table} INDEXED BY ${table}_newest WHERE (created_at, id) < (?, ?) AND created_at >= ?
-      ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET ${maxScannedRows - 1}`,
+    `SELECT created_at, id ${walked} LIMIT 1 OFFSET ${maxScannedRows - 1}`,
     ...key,
   )
   const nextCursor = edge === undefined ? undefined : encodeCursor({ createdAtMs: edge.created_at, id: edge.id })

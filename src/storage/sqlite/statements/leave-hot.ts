@@ -51,9 +51,10 @@ const keptOfStub = jobColumns
   .map((column) => (['payload', 'tags', 'failure', 'history'].includes(column) ? 'NULL' : column))
   .join(', ')
 
-const archiveHot = `INSERT INTO chokaq_jobs_archive (${kept}, outcome, duplicate_of, finished_at, result)
+// OR FAIL: for one row it means what ABORT means, but spares the statement journal of an INSERT … SELECT.
+const archiveHot = `INSERT OR FAIL INTO chokaq_jobs_archive (${kept}, outcome, duplicate_of, finished_at, result)
   SELECT ${kept}, ?, ?, ?, ? FROM chokaq_jobs_hot WHERE rowid = ?`
-const archiveStub = `INSERT INTO chokaq_jobs_archive (${kept}, outcome, finished_at, expires_at)
+const archiveStub = `INSERT OR FAIL INTO chokaq_jobs_archive (${kept}, outcome, finished_at, expires_at)
   SELECT ${keptOfStub}, ?, ?, ? FROM chokaq_jobs_hot WHERE rowid = ?`
 
 /** Only the row id is needed: the hottest path of all reads no more than it must. */
@@ -64,8 +65,8 @@ export function moveToArchive(
   duplicateOf: string | null,
   result: string | null,
 ): void {
-  session.run(archiveHot, outcome, duplicateOf, nowMs, result, rowid)
-  session.run(deleteHot, rowid)
+  session.statement(archiveHot).run(outcome, duplicateOf, nowMs, result, rowid)
+  session.statement(deleteHot).run(rowid)
 }
 
 export function leaveStub({ session, nowMs }: Transaction, rowid: number, expiresAtMs: number): void {

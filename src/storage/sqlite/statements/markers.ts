@@ -89,23 +89,23 @@ export function newestGeneration(session: Session, keyHash: string, marker: Mark
   return Math.max(marker?.generation ?? 0, dead?.generation ?? 0)
 }
 
-const selectKeptPayload = `SELECT payload FROM chokaq_jobs_hot WHERE id = ?1
-  UNION ALL SELECT payload FROM chokaq_jobs_archive WHERE id = ?1
-  UNION ALL SELECT payload FROM chokaq_jobs_dlq WHERE id = ?1`
+const selectKeptPayload = `SELECT payload FROM chokaq_jobs_hot WHERE id = ?
+  UNION ALL SELECT payload FROM chokaq_jobs_archive WHERE id = ?
+  UNION ALL SELECT payload FROM chokaq_jobs_dlq WHERE id = ?`
 
 /** The payload of a job wherever it is; null where it is no longer kept. */
 export function keptPayload(session: Session, jobId: string): string | null {
-  return session.get<{ readonly payload: string | null }>(selectKeptPayload, jobId)?.payload ?? null
+  return session.get<{ readonly payload: string | null }>(selectKeptPayload, jobId, jobId, jobId)?.payload ?? null
 }
 
-const selectKeptFailure = `SELECT failure FROM chokaq_jobs_dlq WHERE id = ?1
-  UNION ALL SELECT failure FROM chokaq_jobs_archive WHERE id = ?1`
+const selectKeptFailure = `SELECT failure FROM chokaq_jobs_dlq WHERE id = ?
+  UNION ALL SELECT failure FROM chokaq_jobs_archive WHERE id = ?`
 
 /** How the job of a terminal marker failed. */
 export function markedFailure(session: Session, marker: Marker): StoredFailure {
   const kept =
     marker.failure ??
-    session.get<{ readonly failure: string | null }>(selectKeptFailure, marker.job_id)?.failure ??
+    session.get<{ readonly failure: string | null }>(selectKeptFailure, marker.job_id, marker.job_id)?.failure ??
     null
   return failureOf(kept) ?? { name: 'Error', message: 'The failure is no longer kept.' }
 }

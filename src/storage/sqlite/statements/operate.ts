@@ -42,8 +42,8 @@ export function setQueue(tx: Transaction, change: QueueChange, by: Actor): void 
 }
 
 const selectHot = `SELECT ${hotRowColumns} FROM chokaq_jobs_hot WHERE id = ?`
-const selectFinished = `SELECT outcome AS state FROM chokaq_jobs_archive WHERE id = ?1
-  UNION ALL SELECT 'dead' FROM chokaq_jobs_dlq WHERE id = ?1`
+const selectFinished = `SELECT outcome AS state FROM chokaq_jobs_archive WHERE id = ?
+  UNION ALL SELECT 'dead' FROM chokaq_jobs_dlq WHERE id = ?`
 const raiseToken = 'UPDATE chokaq_jobs_hot SET token = ? WHERE rowid = ?'
 const requestCancel =
   'UPDATE chokaq_jobs_hot SET cancel_requested_at = coalesce(cancel_requested_at, ?) WHERE rowid = ?'
@@ -58,7 +58,7 @@ export function cancelJob(tx: Transaction, jobId: string, by: Actor): CancelVerd
   const { session, nowMs } = tx
   const row = session.get<HotRow>(selectHot, jobId)
   if (row === undefined) {
-    const finished = session.get<{ readonly state: ArchiveOutcome | 'dead' }>(selectFinished, jobId)
+    const finished = session.get<{ readonly state: ArchiveOutcome | 'dead' }>(selectFinished, jobId, jobId)
     return finished === undefined ? { kind: 'not-found' } : { kind: 'finished', state: finished.state }
   }
   if (row.state === 'fetched' || row.state === 'processing') {
@@ -103,17 +103,20 @@ const selectDead = `SELECT type, queue, created_at, revision, in_doubt, generati
   WHERE id = ?`
 const selectKeyHolder = 'SELECT id FROM chokaq_jobs_hot WHERE key_hash = ?'
 
-/** What a resurrected row starts anew; everything else comes along, the attempt number and the history above all. */
+/**
+ * What a resurrected row starts anew; everything else comes along, the attempt number and the history above all. The
+ * values are bound in the order of the columns.
+ */
 const anew: Readonly<Record<string, string>> = {
-  run_at: '?1',
-  token: '?2',
-  generation: '?3',
-  payload: 'coalesce(?4, payload)',
-  key_hash: 'coalesce(?5, key_hash)',
-  key_prefix: 'coalesce(?6, key_prefix)',
-  key_scope: 'coalesce(?7, key_scope)',
-  key_computed: 'CASE WHEN ?5 IS NULL THEN key_computed ELSE 0 END',
-  fingerprint: 'coalesce(?8, fingerprint)',
+  run_at: '?',
+  token: '?',
+  generation: '?',
+  key_hash: 'coalesce(?, key_hash)',
+  key_prefix: 'coalesce(?, key_prefix)',
+  key_scope: 'coalesce(?, key_scope)',
+  key_computed: 'CASE WHEN ? IS NULL THEN key_computed ELSE 0 END',
+  fingerprint: 'coalesce(?, fingerprint)',
+  payload: 'coalesce(?, payload)',
   worker_id: 'NULL',
   failure_count: '0',
   crash_count: '0',
@@ -126,7 +129,7 @@ const anew: Readonly<Record<string, string>> = {
 }
 const resurrectRow = `INSERT INTO chokaq_jobs_hot (${jobColumns.join(', ')}, state, suspect, fast_started)
   SELECT ${jobColumns.map((column) => anew[column] ?? column).join(', ')}, 'pending', 0, 0
-  FROM chokaq_jobs_dlq WHERE id = ?9`
+  FROM chokaq_jobs_dlq WHERE id = ?`
 
 /**
  * resurrect: dlq -> pending
@@ -156,8 +159,9 @@ export function resurrect(
 
   const generation = mode === 'continue' ? dead.generation : nextGeneration(session, keyHash, dead, marker)
   const token = session.reserveTokens(1)
-  const texts = [payload ?? null, key?.key.hash ?? null, key?.key.prefix ?? null, key?.key.scope ?? null]
-  session.run(resurrectRow, nowMs, token, generation, ...texts, key?.fingerprint ?? null, jobId)
+  const newHash = key?.key.hash ?? null
+  const keyValues = [newHash, key?.key.prefix ?? null, key?.key.scope ?? null, newHash, key?.fingerprint ?? null]
+  session.run(resurrectRow, nowMs, token, generation, ...keyValues, payload ?? null, jobId)
   session.run('DELETE FROM chokaq_jobs_dlq WHERE id = ?', jobId)
   const replaced = mode === 'new-operation' ? replaceMarkers(session, jobId, keyHash, dead.key_hash, marker) : []
   const counters = new CounterSum()
@@ -228,13 +232,13 @@ export function purge(
   const { jobIds, filter, limit } = request
   if (jobIds === undefined && filter === undefined) return 0
   const { sql, values } = conditionsOf('dlq', filter ?? {})
-  const named = jobIds === undefined ? '' : `AND id IN (SELECT value FROM json_each(?${values.length + 2}))`
+  const named = jobIds === undefined ? '' : `AND id IN (SELECT value FROM json_each(?))`
   const rows = session.all<{ readonly queue: string; readonly type: string }>(
     `DELETE FROM chokaq_jobs_dlq WHERE rowid IN (SELECT rowid FROM chokaq_jobs_dlq WHERE in_doubt = 0 AND ${sql} ${named}
-      ORDER BY created_at, id LIMIT ?${values.length + 1}) RETURNING queue, type`,
+      ORDER BY created_at, id LIMIT ?) RETURNING queue, type`,
     ...values,
-    Math.max(0, Math.trunc(limit)),
     ...(jobIds === undefined ? [] : [JSON.stringify(jobIds)]),
+    Math.max(0, Math.trunc(limit)),
   )
   if (rows.length === 0) return 0
   const counters = new CounterSum()

@@ -15,16 +15,20 @@ export interface CompletableRow {
   readonly type: string
   readonly queue: string
   readonly generation: number
-  readonly key_hash: string | null
+  readonly keyHash: string | null
   readonly fingerprint: string | null
 }
 
 const selectCompletable = `SELECT rowid, type, queue, generation, key_hash, fingerprint FROM chokaq_jobs_hot
   WHERE id = ? AND token = ? AND state = 'processing'`
+type CompletableTuple = readonly [number, string, string, number, string | null, string | null]
 
 /** Only a started job can be complete. */
 export function findCompletable(session: Session, { jobId, token }: Lease): CompletableRow | undefined {
-  return session.get<CompletableRow>(selectCompletable, jobId, token)
+  const found = session.tuples<CompletableTuple>(selectCompletable).get(jobId, token)
+  if (found === undefined) return undefined
+  const [rowid, type, queue, generation, keyHash, fingerprint] = found
+  return { rowid, type, queue, generation, keyHash, fingerprint }
 }
 
 /**
@@ -41,7 +45,7 @@ export function complete(
   action: Complete,
   counters: CounterSum,
 ): SettleVerdict {
-  const { rowid, key_hash: keyHash, generation, fingerprint } = row
+  const { rowid, keyHash, generation, fingerprint } = row
   const { session, nowMs } = tx
   if (keyHash !== null) {
     const live = findLiveMarker(session, keyHash, nowMs)

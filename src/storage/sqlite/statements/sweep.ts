@@ -27,8 +27,8 @@ const selectLost = `SELECT ${hotRowColumns} FROM chokaq_jobs_hot INDEXED BY chok
   WHERE worker_id IS NOT NULL
     AND (worker_id IN (SELECT value FROM json_each(?)) OR worker_id NOT IN (SELECT id FROM chokaq_workers))
   ORDER BY id LIMIT ?`
-const deleteIdleWorker = `DELETE FROM chokaq_workers WHERE id = ?1
-  AND NOT EXISTS (SELECT 1 FROM chokaq_jobs_hot WHERE worker_id = ?1)`
+const deleteIdleWorker = `DELETE FROM chokaq_workers WHERE id = ?
+  AND NOT EXISTS (SELECT 1 FROM chokaq_jobs_hot WHERE worker_id = chokaq_workers.id)`
 
 /** Whether a rescue would find something to do: looked up without a transaction. */
 export function hasLost(session: Session, deadWorkerIds: readonly string[]): boolean {

@@ -1,0 +1,137 @@
+/**
+ * One connection: pinned settings, a deadline on every statement, and an honest answer to whether it is still good.
+ *
+ * Pinned with the first message: read committed (the statements are raced under it), the timeouts of the server, no
+ * search path (every statement names its schema), no just-in-time compilation (it costs more than any statement here),
+ * and durability. A pooler in transaction mode hands every transaction to another session, so there nothing is set per
+ * session: transactions carry their settings with SET LOCAL, see transactions.ts.
+ *
+ * The server's statement timeout ends a slow statement and leaves the connection good. The client's deadline, a little
+ * later, is for a server that does not answer at all: a half-open socket, a stopped machine. Then the connection is
+ * thrown away. Statements are unnamed, so that a pooler needs no memory of them.
+ */
+import type { PgClient, PgQuery, PgResult, PgTarget } from './pg-driver.ts'
+import { rowTypes } from './pg-driver.ts'
+import { sqlStateOf, troubleOf } from './postgres-errors.ts'
+
+export type Durability = 'full' | 'relaxed'
+
+export interface ConnectionSettings {
+  readonly target: PgTarget
+  readonly durability: Durability
+  /** Behind a pooler in transaction mode: nothing may be set per session. */
+  readonly isPooled: boolean
+  readonly statementDeadlineMs: number
+  readonly lockTimeoutMs: number
+  readonly connectDeadlineMs: number
+}
+
+/** How much longer the client waits than the server's own timeout. */
+const clientGraceMs = 1_000
+const keepAliveDelayMs = 10_000
+
+export class Connection {
+  readonly #client: PgClient
+  #isBroken = false
+  readonly #onBroken: () => void
+
+  constructor(client: PgClient, onBroken: () => void) {
+    this.#client = client
+    this.#onBroken = onBroken
+    // Without a listener an error of an idle connection would end the process.
+    client.on('error', () => this.markBroken())
+    client.on('end', () => this.markBroken())
+  }
+
+  get isBroken(): boolean {
+    return this.#isBroken
+  }
+
+  markBroken(): void {
+    if (this.#isBroken) return
+    this.#isBroken = true
+    this.#onBroken()
+  }
+
+  async query<Row>(text: string, values?: readonly unknown[], deadlineMs?: number): Promise<readonly Row[]> {
+    const query: PgQuery = {
+      text,
+      types: rowTypes,
+      ...(values === undefined ? {} : { values }),
+      ...(deadlineMs === undefined ? {} : { query_timeout: deadlineMs }),
+    }
+    try {
+      const result = (await this.#client.query(query)) as PgResult | readonly PgResult[]
+      // Several statements in one message give several results; nobody here reads more than the last.
+      const last = Array.isArray(result) ? (result as readonly PgResult[]).at(-1) : (result as PgResult)
+      return (last?.rows ?? []) as readonly Row[]
+    } catch (error) {
+      const trouble = troubleOf(error)
+      const isAnswer = sqlStateOf(error) !== undefined
+      if (trouble === 'connection' || !isAnswer) this.markBroken()
+      throw error
+    }
+  }
+
+  listen(listener: (payload: string) => void): void {
+    this.#client.on('notification', (...[message]: readonly never[]) => {
+      listener((message as { readonly payload?: string } | undefined)?.payload ?? '')
+    })
+  }
+
+  /** An idle connection does not keep the process alive; a busy one does. */
+  hold(isBusy: boolean): void {
+    if (isBusy) this.#client.ref?.()
+    else this.#client.unref?.()
+  }
+
+  /** Says good-bye where somebody listens; a broken or busy one is cut. Never rejects. */
+  async close(): Promise<void> {
+    this.#isBroken = true
+    await this.#client.end().catch(() => undefined)
+  }
+}
+
+export async function connect(settings: ConnectionSettings, name: string, onBroken: () => void): Promise<Connection> {
+  const { target, statementDeadlineMs, connectDeadlineMs, isPooled } = settings
+  const client = new (target.clientClass())({
+    application_name: `chokaq ${name}`,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveDelayMs,
+    ...target.settings,
+    connectionTimeoutMillis: connectDeadlineMs,
+    query_timeout: statementDeadlineMs + clientGraceMs,
+  })
+  const connection = new Connection(client, onBroken)
+  try {
+    await client.connect()
+    if (!isPooled) await connection.query(sessionSettings(settings))
+    return connection
+  } catch (error) {
+    await connection.close()
+    throw error
+  }
+}
+
+function sessionSettings(settings: ConnectionSettings): string {
+  const { statementDeadlineMs, lockTimeoutMs, durability } = settings
+  return `SET default_transaction_isolation = 'read committed'; SET default_transaction_deferrable = off;
+    SET statement_timeout = ${statementDeadlineMs}; SET lock_timeout = ${lockTimeoutMs};
+    SET idle_in_transaction_session_timeout = ${2 * statementDeadlineMs}; SET search_path = ''; SET jit = off;
+    SET client_min_messages = warning; ${durabilitySetting(durability, 'SET')}`
+}
+
+/** `full` raises a server that does not wait for its disk; what waits for more (a replica) stays as it is. */
+export function durabilitySetting(durability: Durability, set: 'SET' | 'SET LOCAL'): string {
+  if (durability === 'relaxed') return `${set} synchronous_commit = off`
+  return `SELECT pg_catalog.set_config('synchronous_commit', 'on', ${set === 'SET LOCAL'})
+    WHERE pg_catalog.current_setting('synchronous_commit') = 'off'`
+}
+
+/** What a transaction behind a pooler sets for itself. */
+export function transactionSettings(settings: ConnectionSettings): string {
+  const { statementDeadlineMs, lockTimeoutMs, durability } = settings
+  return `SET LOCAL statement_timeout = ${statementDeadlineMs}; SET LOCAL lock_timeout = ${lockTimeoutMs};
+    SET LOCAL idle_in_transaction_session_timeout = ${2 * statementDeadlineMs}; SET LOCAL jit = off;
+    ${durabilitySetting(durability, 'SET LOCAL')}`
+}
