@@ -37,9 +37,13 @@ export function eventJson(event: ChokaQEvent | CliEvent, at: Date): string {
 
 export function eventText({ name, ...fields }: ChokaQEvent | CliEvent, at: Date): string {
   const shown = Object.entries(fields)
-    .filter(([, value]) => value !== undefined && value !== null)
+    .filter(([, value]) => value !== undefined && value !== null && !isEmptyObject(value))
     .map(([key, value]) => `${key}=${valueText(key, value)}`)
   return [at.toISOString(), name, ...shown].join(' ')
+}
+
+function isEmptyObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0
 }
 
 function valueText(key: string, value: unknown): string {

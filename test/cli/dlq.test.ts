@@ -157,4 +157,18 @@ describe('dlq purge', () => {
     expect(await dlq('purge', '--all', '--type', 'x', '--yes')).toMatchObject({ code: 2 })
     expect(await dlq('purge', randomUUID(), '--all', '--yes')).toMatchObject({ code: 2 })
   })
+
+  it('asks a person, and shows how far it is', async () => {
+    await bury(3)
+    const ask = (presses: string): Promise<CliResult> => cli(['dlq', 'purge', '--all'], { cwd: scene.cwd, presses })
+    for (const key of ['n', '\u0003']) {
+      const refused = await ask(key)
+      expect(refused.code).toBe(3)
+      expect(refused.stderr).toContain('CHOKAQ_CLI_CONFIRM: Nothing was done.')
+    }
+    expect(await deadCount()).toBe(3)
+    const done = await ask('y')
+    expect(done).toMatchObject({ code: 0, stdout: 'deleted 3 of 3 dead jobs.\n' })
+    expect(done.stderr).toMatch(/█+ 3\/3/)
+  })
 })

@@ -1,5 +1,5 @@
 // Runs the command line inside the test: streams are kept as text, signals and uncaught errors come from the test.
-import { Readable, Writable } from 'node:stream'
+import { PassThrough, Readable, Writable } from 'node:stream'
 import { runCli } from '../../src/cli/program.ts'
 import type { CliIo, StopSignal } from '../../src/cli/io.ts'
 
@@ -15,11 +15,19 @@ export interface FakeOptions {
   readonly cwd: string
   readonly env?: Readonly<Record<string, string>>
   readonly stdin?: string | Uint8Array
+  /** A person at a terminal, who presses this key when asked. */
+  readonly presses?: string
 }
 
 class TextSink extends Writable {
+  readonly isTTY: boolean
   text = ''
   #waiting: { readonly pattern: RegExp; readonly resolve: (line: string) => void }[] = []
+
+  constructor(isTTY: boolean) {
+    super()
+    this.isTTY = isTTY
+  }
 
   override _write(chunk: Buffer | string, _encoding: BufferEncoding, done: () => void): void {
     this.text += chunk.toString()
@@ -53,12 +61,16 @@ export interface RunningCli {
 }
 
 export function fakeIo(options: FakeOptions) {
-  const stdout = new TextSink()
-  const stderr = new TextSink()
+  const { presses } = options
+  const stdout = new TextSink(presses !== undefined)
+  const stderr = new TextSink(presses !== undefined)
   const onSignal = new Set<(signal: StopSignal) => void>()
   const onUncaught = new Set<(kind: 'rejection' | 'exception', thrown: unknown) => void>()
   const io: CliIo = {
-    stdin: Readable.from(options.stdin === undefined ? [] : [options.stdin]),
+    stdin:
+      presses === undefined
+        ? Readable.from(options.stdin === undefined ? [] : [options.stdin])
+        : keyboard(presses, stderr),
     stdout,
     stderr,
     env: options.env ?? {},
@@ -88,6 +100,13 @@ export function startCli(args: readonly string[], options: FakeOptions): Running
     },
     listenerCount: () => onSignal.size + onUncaught.size,
   }
+}
+
+/** Presses the key once the question is on the screen. */
+function keyboard(key: string, screen: TextSink): Readable {
+  const stdin = new PassThrough()
+  void screen.line(/\?|will/).then(() => setImmediate(() => stdin.write(key)))
+  return Object.assign(stdin, { isTTY: true, setRawMode: () => stdin })
 }
 
 function listenIn<L>(listeners: Set<L>, listener: L): () => void {
