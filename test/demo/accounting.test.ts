@@ -29,7 +29,7 @@ function goodBooks(): Evidence {
     ],
     jobs: [
       job('d1', 'charge', { attempt: 6, causes: Array.from({ length: 5 }, () => 'worker killed') }),
-      job('d2', 'charge', { attempt: 2, causes: ['provider answered 500 after charging'] }),
+      job('d2', 'charge', { attempt: 2, causes: ['provider answered 500'] }),
       job('d3', 'charge'),
       ...ids.map((id) => job(id, 'order')),
       job('d3', 'charge', { id: 'conflict-d3', state: 'dead', reason: 'KeyReused', attempt: 0 }),
@@ -79,13 +79,26 @@ describe('books that agree', () => {
       interruptedCount: 5,
       extraAttempts: [
         { why: 'worker killed', count: 5 },
-        { why: 'provider answered 500 after charging', count: 1 },
+        { why: 'provider answered 500', count: 1 },
       ],
       attemptsByCharges: [{ charges: 1, attempts: 3 }],
       chargeCount: 3,
       doubleCount: 0,
       overchargedCents: 0,
     })
+  })
+})
+
+describe('of two requests at the same moment', () => {
+  it('the one that made the job counts as the first', () => {
+    const books = goodBooks()
+    const turned = { first: 'already-active', together: 'enqueued' } as const
+    const sent = books.sent.map((one) =>
+      one.deliveryId === 'd2' && (one.role === 'first' || one.role === 'together')
+        ? { ...one, outcome: turned[one.role] }
+        : one,
+    )
+    expect(account({ ...books, sent })).toEqual(account(books))
   })
 })
 

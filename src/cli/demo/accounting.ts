@@ -204,13 +204,23 @@ function conflictProblems({ isProtected, sent, jobs }: Evidence): readonly strin
 }
 
 function duplicatesByOutcome(sent: readonly SentRequest[]): Account['duplicates'] {
-  const repeats = sent.filter(({ role }) => role !== 'first')
-  return countBy(repeats, ({ role, outcome }) => `${role} ${outcome}`)
+  return countBy(repeatsOf(sent), ({ role, outcome }) => `${role} ${outcome}`)
     .map(([pair, count]) => {
       const [role = '', outcome = ''] = pair.split(' ')
       return { role: role as DeliveryRole, outcome, count }
     })
     .sort((a, b) => `${a.role} ${a.outcome}`.localeCompare(`${b.role} ${b.outcome}`))
+}
+
+/** Of requests sent at the same moment any may come first; the first is the one that made the job. */
+function repeatsOf(sent: readonly SentRequest[]): readonly SentRequest[] {
+  return [...groupBy(sent, ({ deliveryId }) => deliveryId).values()].flatMap((requests) => {
+    const [first] = requests.filter(({ role }) => role === 'first')
+    const winner = requests.find(({ role, outcome }) => role === 'together' && outcome === 'enqueued')
+    const repeats = requests.filter(({ role }) => role !== 'first')
+    if (first === undefined || first.outcome === 'enqueued' || winner === undefined) return repeats
+    return repeats.map((one) => (one === winner ? { ...one, outcome: first.outcome } : one))
+  })
 }
 
 /** Each start beyond the first has a cause that stands on the job. */

@@ -1,6 +1,7 @@
 /** `chokaq demo`: the whole promise in one command, with real webhooks, real processes and real kills. */
 import { rmSync } from 'node:fs'
 import { Option, type Command } from 'commander'
+import { workerDefaults as standard } from '../../core/config.ts'
 import { formatMs } from '../../core/duration.ts'
 import { wholeNumber, type CommandHost } from '../command-host.ts'
 import { exitCodes, type ExitCode } from '../exit-codes.ts'
@@ -104,15 +105,16 @@ class InterruptedRun extends Error {
 }
 
 function showPlan(screen: Screen, { plan }: Run, { seed, deliveries, protection }: DemoFlags): void {
-  const { heartbeat, deadAfter, fenceAfter } = leaseTimes
+  const { heartbeat, deadAfter, fenceAfter, sweep } = leaseTimes
   screen.line(
     [
       `seed ${seed}: ${deliveries} signed HTTP requests, ${plan.redeliveryCount} of them redeliveries, from ` +
         `${plan.exampleCount} recorded GitHub webhooks of ${plan.kindCount} kinds`,
       `2 workers with ${concurrency} handlers each; one of them is killed ${plannedKills} times (crash budget ${crashBudget})`,
       `times, scaled down: beat every ${formatMs(heartbeat)}, fenced after ${formatMs(fenceAfter)}, dead after ` +
-        `${formatMs(deadAfter)} of silence; a process that is gone from this machine is noticed with the next sweep ` +
-        `(${formatMs(leaseTimes.sweep)})`,
+        `${formatMs(deadAfter)} of silence (production: ${formatMs(standard.heartbeatMs)}, ` +
+        `${formatMs(standard.fenceAfterMs)}, ${formatMs(standard.deadAfterMs)})`,
+      `a process that is gone from this machine is noticed with the next sweep, every ${formatMs(sweep)}`,
       protection
         ? 'protection: a business key for each job, and one provider key for all attempts of a job'
         : 'NO PROTECTION: no business key, and a fresh provider key for each attempt',

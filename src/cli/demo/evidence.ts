@@ -50,11 +50,19 @@ export function kindOf(type: string): 'charge' | 'order' {
   return type === upsertOrder.type ? 'order' : 'charge'
 }
 
+/** Why an attempt was followed by another. */
+export const causes = {
+  killed: 'worker killed',
+  serverError: 'provider answered 500',
+  connectionCut: 'connection cut',
+  keyInUse: 'provider answered 409',
+} as const
+
 function causeText(kind: string, code: string | undefined): string {
-  if (code === paymentErrorCodes.serverError) return 'provider answered 500 after charging'
-  if (code === paymentErrorCodes.connectionCut) return 'connection cut after charging'
-  if (kind === 'crash') return 'worker killed'
-  if (kind === 'retry-after') return 'provider answered 409: the key is in use'
+  if (kind === 'crash') return causes.killed
+  if (kind === 'retry-after') return causes.keyInUse
+  if (code === paymentErrorCodes.serverError) return causes.serverError
+  if (code === paymentErrorCodes.connectionCut) return causes.connectionCut
   return code === undefined ? kind : `${kind}: ${code}`
 }
 

@@ -4,6 +4,7 @@
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import { plannedKills } from './settings.ts'
+import type { InFlight } from './provider/server.ts'
 import type { RunningHandler, WorkerPlace } from './worker-place.ts'
 
 export interface Kill {
@@ -16,8 +17,8 @@ export interface Kill {
 
 export interface KillerOptions {
   readonly place: WorkerPlace
-  /** Which processes the provider owes an answer. */
-  readonly workersInFlight: () => Promise<readonly string[]>
+  /** The requests to which the provider owes an answer. */
+  readonly chargesInFlight: () => Promise<readonly InFlight[]>
   /** How much of the deliveries has been sent: 0 to 1. */
   readonly progress: () => number
   readonly onKill: (kill: Kill) => void
@@ -25,11 +26,15 @@ export interface KillerOptions {
 }
 
 const lookMs = 10
+/** The provider takes at least 40 ms, so a request this young is still unanswered when the signal arrives. */
+const youngMs = 25
+const killsPerRound = 4
 
 export class Killer {
   readonly #options: KillerOptions
 
   #killCount = 0
+  #isOver = false
 
   constructor(options: KillerOptions) {
     this.#options = options
@@ -40,16 +45,24 @@ export class Killer {
     return (this.#killCount + 2) / (plannedKills + 2)
   }
 
-  /** Returns after the last kill, with a new worker in place. */
+  /** Returns after the last kill, with a new worker in place; before it where nothing is left to interrupt. */
   async run(): Promise<void> {
     const { place, signal } = this.#options
-    while (this.#killCount < plannedKills) {
-      // Every other kill waits for a charge in flight; the rest take any handler that runs.
-      const wantsCharge = this.#killCount % 2 === 0
-      while (!(this.#isDue() && (await this.#isHittable(wantsCharge)))) await wait(lookMs, undefined, { signal })
-      await this.#kill()
-      await place.start()
+    while (this.#killCount < plannedKills && !this.#isOver) {
+      // Most kills wait for a charge in flight; the others take any handler that runs.
+      const wantsCharge = this.#killCount % killsPerRound !== killsPerRound - 1
+      if (this.#isDue() && (await this.#isHittable(wantsCharge))) {
+        await this.#kill()
+        await place.start()
+      } else {
+        await wait(lookMs, undefined, { signal })
+      }
     }
+  }
+
+  /** All work is done: what was not killed by now never will be. */
+  stop(): void {
+    this.#isOver = true
   }
 
   #isDue(): boolean {
@@ -57,9 +70,11 @@ export class Killer {
   }
 
   async #isHittable(wantsCharge: boolean): Promise<boolean> {
-    const { place, workersInFlight } = this.#options
+    const { place, chargesInFlight } = this.#options
     if (place.running.length === 0) return false
-    return !wantsCharge || (await workersInFlight()).includes(place.processName)
+    if (!wantsCharge) return true
+    const charges = await chargesInFlight()
+    return charges.some(({ worker, ageMs }) => worker === place.processName && ageMs <= youngMs)
   }
 
   async #kill(): Promise<void> {

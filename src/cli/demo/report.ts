@@ -1,9 +1,9 @@
 /** The table at the end, for people. */
 import { formatMs } from '../../core/duration.ts'
 import { table } from '../table.ts'
-import type { Account } from './accounting.ts'
+import type { Account, KillFact } from './accounting.ts'
 import type { DeliveryRole } from './deliveries.ts'
-import type { KillFact } from './accounting.ts'
+import { causes } from './evidence.ts'
 import { leaseTimes, minChargeKills, minKills } from './settings.ts'
 
 interface Line {
@@ -77,35 +77,40 @@ function killLines(account: Account, kills: readonly KillFact[]): readonly Line[
   ]
 }
 
+const causeNotes: Readonly<Record<string, string>> = {
+  [causes.killed]: 'the job went back into the queue',
+  [causes.serverError]: 'nobody knew whether the charge was made: asked again',
+  [causes.connectionCut]: 'nobody knew whether the charge was made: asked again',
+  [causes.keyInUse]: 'the call of a killed worker was still running: waited',
+}
+
 function attemptLines({ extraAttempts }: Account): readonly Line[] {
   const total = extraAttempts.reduce((sum, { count }) => sum + count, 0)
   return [
-    line('extra attempts', total, 'handlers run at least once'),
-    ...extraAttempts.map(({ why, count }) => line(`  ${why}`, count)),
+    line('extra attempts', total, 'handlers run at least once, never silently again'),
+    ...extraAttempts.map(({ why, count }) => line(`  ${why}`, count, causeNotes[why])),
   ]
 }
 
 function chargeLines(account: Account): readonly Line[] {
+  const { chargeCount, attemptsByCharges, doubleCount, overchargedCents } = account
+  const tooMuch = (overchargedCents / 100).toFixed(2)
   return [
-    line("charges in the provider's ledger", account.chargeCount),
-    ...account.attemptsByCharges.map(({ charges, attempts }) =>
-      line(`  payment attempts charged ${charges}×`, attempts, chargeNote(charges, account)),
+    line("charges in the provider's ledger", chargeCount, 'read from its own file'),
+    ...attemptsByCharges.map(({ charges, attempts }) =>
+      line(`  payment attempts charged ${charges}×`, attempts, charges === 1 ? 'exactly once' : ''),
     ),
+    ...(doubleCount > 0 ? [line('  DOUBLE CHARGES', doubleCount, `customers paid ${tooMuch} too much in all`)] : []),
   ]
 }
 
-function chargeNote(charges: number, { overchargedCents }: Account): string {
-  if (charges === 1) return 'exactly once'
-  if (charges === 0) return 'never'
-  return `customers paid twice or more: ${(overchargedCents / 100).toFixed(2)} too much in all`
-}
-
 function endLines(account: Account): readonly Line[] {
+  const { orderCount, rewrittenOrderCount, completedCount, deliveryCount, lost, deadCount } = account
   return [
-    line('orders', account.orderCount, `${account.rewrittenOrderCount} of them upserted again; one row each`),
-    line('completed deliveries', account.completedCount),
-    line('lost', account.lost.length),
-    line('dead', account.deadCount, 'besides the conflicts'),
+    line('orders', orderCount, `${rewrittenOrderCount} of them upserted again; one row each`),
+    line('completed deliveries', completedCount, `of ${deliveryCount}`),
+    line('lost', lost.length, 'accepted, and then unknown'),
+    line('dead', deadCount, 'besides the conflicts'),
   ]
 }
 

@@ -45,8 +45,9 @@ interface ProviderState {
 type RescueEvent = Extract<ReportedEvent, { readonly name: 'job.rescued' }>
 
 const lookMs = 100
-/** The sender goes on at this pace whatever the kills do: work must be there for a kill to interrupt it. */
-const dripMs = 300
+const showEveryMs = 200
+/** The sender goes on at this pace where kills are late: work must be there for a kill to interrupt it. */
+const dripMs = 800
 
 export class Run {
   /** Holds the database, the ledger and what the processes printed. */
@@ -59,6 +60,7 @@ export class Run {
   readonly #startedAtMs = Date.now()
   readonly #kills: Kill[] = []
   #sentGroups = 0
+  #shownAtMs = 0
   #provider: DemoProcess<FromProvider> | undefined
   #providerUrl = ''
   #places: readonly WorkerPlace[] = []
@@ -95,8 +97,7 @@ export class Run {
     const secret = randomUUID()
     const receiver = await startReceiver(chokaq, secret, this.#options.isProtected)
     const sender = new Sender({ url: receiver.url, secret, signal: this.#abort.signal })
-    await this.#deliverAndKill(sender)
-    await this.#drained(chokaq)
+    await this.#deliverAndKill(sender, chokaq)
     sender.send(this.plan.settled)
     await sender.allAnswered()
     await this.#drained(chokaq)
@@ -170,20 +171,26 @@ export class Run {
     }
   }
 
-  async #deliverAndKill(sender: Sender): Promise<void> {
+  async #deliverAndKill(sender: Sender, chokaq: ChokaQ): Promise<void> {
     const { live } = this.plan
     const [, victim] = this.#places
     assert(victim !== undefined, 'the demo has two workers')
     const killer = new Killer({
       place: victim,
-      workersInFlight: async () => (await this.#providerState()).inFlight.map(({ worker }) => worker),
+      chargesInFlight: async () => (await this.#providerState()).inFlight,
       progress: () => this.#sentGroups / live.length,
       onKill: (kill) => {
         this.#showKill(kill)
       },
       signal: this.#abort.signal,
     })
-    await Promise.all([killer.run(), this.#deliver(sender, killer)])
+    const kills = killer.run()
+    const work = this.#deliver(sender, killer)
+      .then(() => this.#drained(chokaq))
+      .then(() => {
+        killer.stop()
+      })
+    await Promise.all([kills, work])
   }
 
   async #deliver(sender: Sender, killer: Killer): Promise<void> {
@@ -233,6 +240,8 @@ export class Run {
   }
 
   async #showProgress(): Promise<void> {
+    if (Date.now() - this.#shownAtMs < showEveryMs) return
+    this.#shownAtMs = Date.now()
     const { chargeCount } = await this.#providerState()
     const sent = this.#sentGroups / this.plan.live.length
     const charged = `${chargeCount} charges in the ledger`
@@ -245,7 +254,7 @@ export class Run {
     const handlers = interrupted.length
     const charges = interrupted.filter(({ type }) => kindOf(type) === 'charge').length
     this.#screen.line(
-      `kill ${this.#kills.length}: SIGKILL for ${worker} (pid ${pid}), which ran ${plural(handlers, 'handler')}, ${charges} of them charging`,
+      `kill ${this.#kills.length}: SIGKILL for ${worker} (pid ${pid}) in the middle of ${plural(handlers, 'handler')} (${charges} charging)`,
     )
   }
 

@@ -27,10 +27,10 @@ export const maxDeliveries = 20_000
 
 /** How long deliveries are spread over: long enough for the kills between them. */
 export function spreadMs(requestCount: number): number {
-  return Math.max(plannedKills * 1_600, requestCount * 25)
+  return Math.max(plannedKills * 1_500, requestCount * 20)
 }
 
 /** A run that has not ended by then has failed. */
 export function deadlineMs(requestCount: number): number {
-  return 30_000 + requestCount * 100
+  return 90_000 + requestCount * 100
 }

@@ -19,7 +19,7 @@ export function behaviourOf(seed: number, paymentAttemptId: string, nth: number)
   const roll = random.next()
   return {
     fault: roll < rates.error ? 'error' : roll < rates.error + rates.cut ? 'cut' : 'none',
-    beforeChargeMs: random.int(20, 180),
-    afterChargeMs: random.int(20, 120),
+    beforeChargeMs: random.int(40, 180),
+    afterChargeMs: random.int(40, 120),
   }
 }

@@ -25,10 +25,10 @@ export interface RequestRecord {
   readonly goneAtMs: number | null
 }
 
+/** A request that waits for its answer. */
 export interface InFlight {
   readonly worker: string
-  readonly idempotencyKey: string
-  readonly paymentAttemptId: string
+  readonly ageMs: number
 }
 
 export interface ProviderOptions {
@@ -38,8 +38,12 @@ export interface ProviderOptions {
   readonly onRequestEnd?: (record: RequestRecord) => void
 }
 
-interface ChargeRequest extends InFlight {
+interface ChargeRequest {
+  readonly worker: string
+  readonly idempotencyKey: string
+  readonly paymentAttemptId: string
   readonly amountCents: number
+  readonly arrivedAtMs: number
 }
 
 type Did = RequestRecord['did']
@@ -70,10 +74,14 @@ class Provider {
     if (route === 'POST /charges') {
       await this.#charge(request, response)
     } else if (route === 'GET /admin/state') {
-      sendJson(response, 200, { chargeCount: this.#options.ledger.size, inFlight: [...this.#inFlight] })
+      sendJson(response, 200, { chargeCount: this.#options.ledger.size, inFlight: this.#listInFlight() })
     } else {
       sendJson(response, 404, { error: { type: 'invalid_request_error', message: `no such route: ${route}` } })
     }
+  }
+
+  #listInFlight(): readonly InFlight[] {
+    return [...this.#inFlight].map(({ worker, arrivedAtMs }) => ({ worker, ageMs: performance.now() - arrivedAtMs }))
   }
 
   async #charge(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -164,7 +172,13 @@ function readRequest(request: IncomingMessage, body: string): ChargeRequest | un
   const { paymentAttemptId, amountCents } = parseObject(body)
   if (typeof idempotencyKey !== 'string' || idempotencyKey === '' || idempotencyKey.length > 255) return undefined
   if (typeof paymentAttemptId !== 'string' || typeof amountCents !== 'number') return undefined
-  return { worker: typeof worker === 'string' ? worker : 'unknown', idempotencyKey, paymentAttemptId, amountCents }
+  return {
+    worker: typeof worker === 'string' ? worker : 'unknown',
+    idempotencyKey,
+    paymentAttemptId,
+    amountCents,
+    arrivedAtMs: performance.now(),
+  }
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> {
