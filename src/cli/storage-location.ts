@@ -11,7 +11,10 @@ import type { CliIo } from './io.ts'
 export const databaseVariable = 'CHOKAQ_DATABASE_URL'
 export const defaultLocation = './chokaq.db'
 
-/** `existing`: a command that only looks or acts must not make an empty database where a path was mistyped. */
+/**
+ * `existing`: a command that only looks or acts must not make a database, or tables in somebody else's, where a path was
+ * mistyped.
+ */
 export type Presence = 'existing' | 'may-be-new'
 
 export interface DatabaseOptions {
@@ -25,10 +28,11 @@ export function storageFor(io: CliIo, options: DatabaseOptions, presence: Presen
   const location =
     options.db ?? (fromEnvironment === undefined || fromEnvironment === '' ? defaultLocation : fromEnvironment)
   const path = sqlitePath(location)
-  if (path === inMemory) return sqlite(inMemory)
+  const migrate = presence === 'may-be-new'
+  if (path === inMemory) return sqlite(inMemory, { migrate })
   const file = resolve(io.cwd, path)
   checkFile(file, presence)
-  return sqlite(file)
+  return sqlite(file, { migrate })
 }
 
 function sqlitePath(location: string): string {

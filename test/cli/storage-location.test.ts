@@ -74,15 +74,29 @@ describe('a wrong database', () => {
     expect(readFileSync(path, 'utf8')).toBe(text)
   })
 
+  it.each([
+    ['an application', 'CREATE TABLE customers (id INTEGER)', 'CHOKAQ_SCHEMA_MISSING'],
+    ['a namesake', 'CREATE TABLE chokaq_things (id INTEGER)', 'CHOKAQ_STORAGE_FOREIGN'],
+    ['nobody', '', 'CHOKAQ_SCHEMA_MISSING'],
+  ])('is refused where it belongs to %s, and gets no tables', async (_who, sql, code) => {
+    const path = join(scene.cwd, 'other.db')
+    const tables = (): number => {
+      const other = new Database(path)
+      if (sql !== '') other.exec(sql.replace('TABLE', 'TABLE IF NOT EXISTS'))
+      const count = (other.pragma('table_list') as unknown[]).length
+      other.close()
+      return count
+    }
+    const before = tables()
+    const result = await list('other.db')
+    expect(result.code).toBe(5)
+    expect(result.stderr).toContain(code)
+    expect(tables()).toBe(before)
+  })
+
   it('is refused where a newer chokaq made it', async () => {
     const newer = new Database(scene.db)
-    newer.exec(`INSERT INTO chokaq_migrations SELECT * FROM chokaq_migrations WHERE 0`)
-    const columns = (newer.pragma('table_info(chokaq_migrations)') as { name: string }[]).map(({ name }) => name)
-    const key = columns[0] ?? ''
-    const rest = columns.slice(1)
-    newer.exec(
-      `INSERT INTO chokaq_migrations (${columns.join(', ')}) SELECT ${[`${key} + 1000`, ...rest].join(', ')} FROM chokaq_migrations LIMIT 1`,
-    )
+    newer.exec(`INSERT INTO chokaq_migrations (version, name, applied_at) VALUES (1000, 'later', 0)`)
     newer.close()
     const result = await list(scene.db)
     expect(result.code).toBe(5)
