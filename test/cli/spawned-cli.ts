@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 
 const bin = fileURLToPath(new URL('../../src/cli/bin.ts', import.meta.url))
 const register = new URL('../../node_modules/jiti/lib/jiti-register.mjs', import.meta.url).href
-const deadlineMs = 15_000
+const standardDeadlineMs = 15_000
 
 export interface SpawnedCli {
   readonly child: ChildProcessByStdio<null, Readable, Readable>
@@ -17,7 +17,7 @@ export interface SpawnedCli {
   stderr(): string
 }
 
-export function spawnCli(args: readonly string[], cwd: string): SpawnedCli {
+export function spawnCli(args: readonly string[], cwd: string, deadlineMs = standardDeadlineMs): SpawnedCli {
   const child = spawn(process.execPath, ['--conditions=chokaq-source', '--import', register, bin, ...args], {
     cwd,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -53,9 +53,10 @@ export class DemoProcess<Message> {
   }
 
   /** SIGKILL: no handler of the process runs, nothing is flushed. */
-  killNow(): void {
+  async endNow(): Promise<void> {
     this.#mayEnd = true
     this.#child.kill('SIGKILL')
+    await this.ended
   }
 
   async stop(): Promise<void> {

@@ -74,12 +74,12 @@ export class Killer {
     if (place.running.length === 0) return false
     if (!wantsCharge) return true
     const charges = await chargesInFlight()
-    return charges.some(({ worker, ageMs }) => worker === place.processName && ageMs <= youngMs)
+    return charges.some(({ worker, ageMs }) => worker === place.name && ageMs <= youngMs)
   }
 
   async #kill(): Promise<void> {
     const { place, onKill } = this.#options
-    const { processName: worker, workerId, pid } = place
+    const { name: worker, workerId, pid } = place
     const atMs = Date.now()
     const interrupted = await place.kill()
     this.#killCount += 1

@@ -82,7 +82,7 @@ export class Run {
     } finally {
       clearTimeout(timer)
       this.#abort.abort()
-      for (const child of [...this.#places, this.#provider]) child?.killNow()
+      await Promise.all([...this.#places, this.#provider].map(async (child) => child?.endNow()))
       await chokaq.close()
     }
   }
@@ -115,6 +115,8 @@ export class Run {
     await this.#startProvider()
     this.#places = ['worker-a', 'worker-b'].map((name) => this.#place(name))
     await Promise.all(this.#places.map((place) => place.start()))
+    const processes = [this.#provider, ...this.#places].map((one) => `${one?.name} (pid ${one?.pid})`)
+    this.#screen.line(`processes: ${processes.join(', ')}\n`)
   }
 
   #startProvider(): Promise<void> {

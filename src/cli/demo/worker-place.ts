@@ -30,7 +30,7 @@ export class WorkerPlace {
   }
 
   /** Name of the process that works here now. */
-  get processName(): string {
+  get name(): string {
     return this.#process?.name ?? this.#options.name
   }
 
@@ -74,8 +74,7 @@ export class WorkerPlace {
   /** Kills the process; gives the handlers that had begun and not ended. */
   async kill(): Promise<readonly RunningHandler[]> {
     const running = this.#running
-    this.#process?.killNow()
-    await this.#process?.ended
+    await this.#process?.endNow()
     return [...running.values()]
   }
 
@@ -83,8 +82,9 @@ export class WorkerPlace {
     await this.#process?.stop()
   }
 
-  killNow(): void {
-    this.#process?.killNow()
+  /** Whatever it does: the run is over. */
+  async endNow(): Promise<void> {
+    await this.#process?.endNow()
   }
 
   #hear(message: Exclude<FromWorker, { kind: 'ready' }>, running: Map<string, RunningHandler>): void {

@@ -1,0 +1,65 @@
+// The real thing: `chokaq demo` with its processes, its kills and its exit codes.
+import { tmpdir } from 'node:os'
+import { describe, expect, it } from 'vitest'
+import type { Account } from '../../src/cli/demo/accounting.ts'
+import { spawnCli } from '../cli/spawned-cli.ts'
+
+const deadlineMs = 120_000
+const small = ['demo', '--deliveries', '60', '--seed', '11']
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+describe('chokaq demo', () => {
+  it('charges each payment attempt once, through kills and faults', { timeout: deadlineMs }, async () => {
+    const demo = spawnCli([...small, '--json'], tmpdir(), deadlineMs)
+    expect(await demo.done, demo.stdout() + demo.stderr()).toBe(0)
+    const result = JSON.parse(demo.stdout()) as Account
+    expect(result).toMatchObject({
+      requestCount: 60,
+      deliveryCount: 40,
+      redeliveryCount: 20,
+      completedCount: 40,
+      attemptsByCharges: [{ charges: 1, attempts: 40 }],
+      lost: [],
+      deadCount: 0,
+      conflictCount: 2,
+      problems: [],
+    })
+    expect(result.handlerKillCount).toBeGreaterThanOrEqual(5)
+    expect(result.chargeKillCount).toBeGreaterThanOrEqual(2)
+    expect(result.extraAttempts.map(({ why }) => why)).toContain('worker killed')
+  })
+
+  it('shows double charges without protection on the same seed', { timeout: deadlineMs }, async () => {
+    const demo = spawnCli([...small, '--no-protection', '--json'], tmpdir(), deadlineMs)
+    expect(await demo.done, demo.stdout() + demo.stderr()).toBe(0)
+    const result = JSON.parse(demo.stdout()) as Account
+    expect(result.deliveryCount).toBe(40)
+    expect(result.doubleCount).toBeGreaterThan(0)
+    expect(result.overchargedCents).toBeGreaterThan(0)
+  })
+
+  it('takes its processes along when it is interrupted', { timeout: deadlineMs }, async () => {
+    const demo = spawnCli(small, tmpdir(), deadlineMs)
+    const line = await demo.line(/^processes: /)
+    const pids = [...line.matchAll(/pid (\d+)/g)].map(([, pid]) => Number(pid))
+    expect(pids).toHaveLength(3)
+    expect(pids.every(isRunning)).toBe(true)
+    await demo.line(/^kill 1: /)
+    demo.child.kill('SIGINT')
+    expect(await demo.done).toBe(130)
+    expect(pids.some(isRunning)).toBe(false)
+  })
+
+  it('refuses wrong options', async () => {
+    const demo = spawnCli(['demo', '--deliveries', '7'], tmpdir())
+    expect(await demo.done).toBe(2)
+    expect(demo.stderr()).toContain('Give a whole number from 30')
+  })
+})
