@@ -15,6 +15,7 @@ export interface ChokaQParts {
 
 export const partsSymbol: unique symbol = Symbol.for('chokaq.parts') as never
 
+/** Of what createChokaQ or createWorker returned. */
 export function partsOf(chokaq: object): ChokaQParts {
   const parts = (chokaq as { readonly [partsSymbol]?: ChokaQParts })[partsSymbol]
   if (parts === undefined) {

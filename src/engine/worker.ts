@@ -6,7 +6,7 @@ import { ChokaQError } from '../core/errors.ts'
 import { describeFailure } from '../core/failure.ts'
 import type { Handler } from '../core/handler.ts'
 import type { Timer } from '../core/runtime.ts'
-import { partsOf } from './parts.ts'
+import { partsOf, partsSymbol, type ChokaQParts } from './parts.ts'
 import { Slots } from './process/slots.ts'
 import { Sweeper } from './sweep/sweeper.ts'
 import type { WorkerCore } from './worker-core.ts'
@@ -64,6 +64,8 @@ export function createWorker(options: CreateWorkerOptions): Worker {
 }
 
 class EngineWorker implements Worker {
+  /** For chokaq/testing. */
+  readonly [partsSymbol]: ChokaQParts
   readonly #core: WorkerCore
   readonly #config: WorkerConfig
   readonly #sweeper: Sweeper
@@ -78,7 +80,8 @@ class EngineWorker implements Worker {
   #onStopped: (() => void)[] = []
 
   constructor(options: CreateWorkerOptions) {
-    const { driver, runtime, config: client, events } = partsOf(options.chokaq)
+    this[partsSymbol] = partsOf(options.chokaq)
+    const { driver, runtime, config: client, events } = this[partsSymbol]
     this.#config = resolveWorkerConfig(options, ownFields)
     const types = new RegisteredTypes(options.handlers, this.#config, client)
     const self = runtime.processes.self()
