@@ -1,4 +1,4 @@
-import { storageConformance } from '../../src/testing/conformance/storage-conformance.ts'
+import { storageConformance } from 'chokaq/testing'
 import { inFile } from './sqlite-harness.ts'
 
 // The default storage, with two connections at one file.

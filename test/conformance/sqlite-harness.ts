@@ -4,10 +4,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sqlite, type SqliteDatabase } from 'chokaq/sqlite'
+import type { ConformanceHarness, ConformanceSubject, FakeRuntime, PlantedMarker } from 'chokaq/testing'
 import { describe, expect, test } from 'vitest'
 import { betterSqlite3 } from '../../src/storage/sqlite/database.ts'
-import type { ConformanceHarness, ConformanceSubject, PlantedMarker } from '../../src/testing/conformance/harness.ts'
-import type { FakeRuntime } from '../../src/testing/fake-runtime.ts'
 
 /** Memory that looks like a disk, where there is any: nothing here tests the loss of power. */
 const fastFolder = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
@@ -30,7 +29,6 @@ async function openAt(
       return db
     },
   }
-  // Nothing here tests the loss of power, and thousands of cases would wait for the disk.
   const storage = sqlite(path, { driver, durability: 'relaxed' })
   const drivers = [storage.open(runtime)]
   const [first] = drivers as [(typeof drivers)[number]]

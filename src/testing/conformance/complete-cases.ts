@@ -130,6 +130,26 @@ export const completeCases: CaseGroup = {
       expect(await scene.counter('jobs.deduplicated')).toBe(1)
     },
 
+    'a child that is stored already is not stored twice': async (scene) => {
+      const { runtime, expect } = scene
+      const child = newJob(runtime, { queue: 'other', mayExist: true })
+      await scene.insert(child)
+      const parent = await scene.running()
+      await scene.mustSettle(parent.lease, complete({ children: [child, child] }), 'completed')
+      expect(await scene.all('hot')).toHaveLength(1)
+      expect(await scene.counter('jobs.enqueued')).toBe(2)
+    },
+
+    'a job that never started cannot be complete': async (scene) => {
+      const { expect, runtime } = scene
+      await scene.addKeyed('order-1')
+      const { lease } = await scene.fetchOne(keyed)
+      expect(await scene.settle(lease, complete({ children: [newJob(runtime)] }))).toEqual({ kind: 'lost' })
+      expect(await scene.place(lease.jobId)).toBe('fetched')
+      expect(await scene.marker(keyOf(runtime, 'order-1').hash)).toBeUndefined()
+      expect(await scene.all('hot')).toHaveLength(1)
+    },
+
     'a child may take over the key of its parent only as a duplicate': async (scene) => {
       const { runtime, expect } = scene
       const parent = await scene.runningKeyed('order-1')

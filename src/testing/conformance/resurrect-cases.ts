@@ -2,7 +2,7 @@
  * Bringing the dead back. `continue` is the same operation again and must not hide what happened since; a new operation
  * says so, takes the next generation and replaces what the key left behind.
  */
-import { bury, complete } from './actions.ts'
+import { bury, complete, retry } from './actions.ts'
 import type { CaseGroup } from './cases.ts'
 import { day, fingerprint, hour, keyedJob, keyedPolicy, keyOf, minute, policy, second } from './new-job.ts'
 import { keyed, plain, type Scene } from './scene.ts'
@@ -39,11 +39,19 @@ export const resurrectCases: CaseGroup = {
     'a resurrected job starts anew: budgets and lifetime, but not its attempts': async (scene) => {
       const { expect } = scene
       const short = policy({ retryLifetimeMs: hour, crashBudget: 0 })
-      const job = await scene.running(short)
+      const first = await scene.running(short)
+      await scene.mustSettle(first.lease, retry(), 'retried')
+      await scene.fetchOne(short)
       await scene.driver.rescue({ deadWorkerIds: ['worker-1'], limit: 10 })
+      const job = await scene.fetchOne(short)
+      await scene.mustStart(job.lease, short)
+      await scene.driver.rescue({ deadWorkerIds: ['worker-1'], limit: 10 })
+      const dead = await scene.record(job.lease.jobId)
+      expect(dead).toMatchObject({ pillar: 'dlq', failureCount: 1, crashCount: 1, fetchCrashCount: 1, attempt: 2 })
       await scene.elapse(day)
       expect(await scene.resurrect(job.lease.jobId)).toEqual({ kind: 'resurrected', generation: 1 })
       const record = await scene.record(job.lease.jobId)
+      expect(record.revision).toBeGreaterThan(dead.revision)
       expect(record).toMatchObject({
         pillar: 'hot',
         state: 'pending',
@@ -51,7 +59,7 @@ export const resurrectCases: CaseGroup = {
         failureCount: 0,
         crashCount: 0,
         fetchCrashCount: 0,
-        attempt: 1,
+        attempt: 2,
         workerId: null,
         firstStartedAtMs: null,
         reason: null,
@@ -60,8 +68,8 @@ export const resurrectCases: CaseGroup = {
       expect(record.token).toBeGreaterThan(job.lease.token)
       expect(await scene.counter('jobs.resurrected')).toBe(1)
       const again = await scene.fetchOne(short)
-      expect(again).toMatchObject({ suspect: false, attempt: 1, crashCount: 0 })
-      expect(await scene.start(again.lease, short)).toMatchObject({ kind: 'started', attempt: 2 })
+      expect(again).toMatchObject({ suspect: false, attempt: 2, failureCount: 0, crashCount: 0 })
+      expect(await scene.start(again.lease, short)).toMatchObject({ kind: 'started', attempt: 3 })
     },
 
     'H8 the owner from before the death is stale': async (scene) => {
