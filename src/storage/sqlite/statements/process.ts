@@ -20,7 +20,7 @@ export function registerWorker({ session, nowMs }: Transaction, info: WorkerInfo
 const beat = `UPDATE chokaq_workers SET beat = beat + 1, beat_at = ?, concurrency = ?, running_count = ?,
   buffered_count = ? WHERE id = ?`
 const selectCancelRequested = `SELECT id FROM chokaq_jobs_hot INDEXED BY chokaq_jobs_hot_cancel
-  WHERE cancel_requested_at IS NOT NULL AND worker_id = ? ORDER BY id`
+  WHERE cancel_requested_at IS NOT NULL AND worker_id = ?`
 
 /** heartbeat: moves the counter and tells which of the worker's jobs are to be cancelled. Who: the worker. */
 export function heartbeat({ session, nowMs }: Transaction, request: BeatRequest): BeatVerdict {
