@@ -65,6 +65,6 @@ describe('pages', () => {
     expect(pages.flatMap((path) => oneTitle(path, readFileSync(join(root, path), 'utf8')))).toEqual([])
   })
 
-  // Lists that stand both in docs/ and in the code (error codes, events, configuration keys, states) are compared in
-  // test/docs-in-step.test.ts, one test per list.
+  // Lists that stand both in docs/ and in the code (error codes, events, options, counters, boot rules) are compared
+  // in test/docs/lists-in-step.test.ts.
 })

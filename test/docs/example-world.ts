@@ -10,7 +10,9 @@ import { z } from 'zod'
 export { createChokaQ, defineJob } from 'chokaq'
 export * from 'chokaq/http'
 export { sqlite } from 'chokaq/sqlite'
+export * from 'chokaq/testing'
 export * from 'chokaq/worker'
+export { expect } from 'vitest'
 export { z } from 'zod'
 
 export const chokaq = createChokaQ({ storage: sqlite(':memory:') })
@@ -18,6 +20,14 @@ export const chokaq = createChokaQ({ storage: sqlite(':memory:') })
 export const resizeImage = defineJob({ type: 'image.resize.v1', payload: z.object({ id: z.string() }) })
 export const thumbnail = async (_id: string): Promise<void> => undefined
 export const resize = defineHandler(resizeImage, { sideEffects: 'none', run: (p) => thumbnail(p.id) })
+
+const sendMail = defineJob({ type: 'mail.send.v1', payload: z.object({ to: z.string() }) })
+export const sendWelcome = defineJob({ type: 'mail.welcome.v1', payload: z.object({ email: z.string() }) })
+export const welcome = defineHandler(sendWelcome, {
+  sideEffects: 'none',
+  run: (p, ctx) => ctx.enqueue(sendMail, { to: p.email }),
+})
+export const signUp = (user: { email: string }): Promise<unknown> => chokaq.enqueue(sendWelcome, user)
 
 export const orderPaid = defineJob({
   type: 'order.paid.v1',
