@@ -78,18 +78,24 @@ function killLines(account: Account, kills: readonly KillFact[]): readonly Line[
 }
 
 const causeNotes: Readonly<Record<string, string>> = {
-  [causes.killed]: 'the job went back into the queue',
   [causes.serverError]: 'nobody knew whether the charge was made: asked again',
   [causes.connectionCut]: 'nobody knew whether the charge was made: asked again',
   [causes.keyInUse]: 'the call of a killed worker was still running: waited',
 }
 
-function attemptLines({ extraAttempts }: Account): readonly Line[] {
+function attemptLines({ extraAttempts, interruptedCount }: Account): readonly Line[] {
   const total = extraAttempts.reduce((sum, { count }) => sum + count, 0)
   return [
     line('extra attempts', total, 'handlers run at least once, never silently again'),
-    ...extraAttempts.map(({ why, count }) => line(`  ${why}`, count, causeNotes[why])),
+    ...extraAttempts.map(({ why, count }) =>
+      line(`  ${why}`, count, why === causes.killed ? killedNote(interruptedCount) : causeNotes[why]),
+    ),
   ]
+}
+
+/** A worker fetches ahead and marks as started what it will run next: what it had no time for counts as started too. */
+function killedNote(interruptedCount: number): string {
+  return `${interruptedCount} in the middle of the handler, the others fetched ahead`
 }
 
 function chargeLines(account: Account): readonly Line[] {

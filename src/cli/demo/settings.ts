@@ -14,7 +14,7 @@ export const leaseTimes = {
   killDeadline: 15_000,
 } as const
 
-export const concurrency = 6
+export const concurrency = 10
 /** A job may be hit by each kill; a dead job would be the demo's fault and not the job's. */
 export const crashBudget = 20
 
