@@ -1,7 +1,8 @@
 /** What a handler and its middleware are given. */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import type { Job, PayloadIn } from './contract.ts'
+import type { Job, PayloadIn, Stored } from './contract.ts'
 import type { Duration } from './duration.ts'
+import type { EffectCalls, Effects } from './effect.ts'
 
 /** The part of a better-sqlite3 or node:sqlite handle that ChokaQ uses inside the caller's transaction. */
 export interface SqliteLike {
@@ -22,7 +23,8 @@ export interface ChildOptions {
   tags?: readonly string[]
 }
 
-export interface Ctx {
+/** `E` are the effects the handler declares. */
+export interface Ctx<E extends Effects = Record<never, never>> {
   readonly jobId: string
   /** The readable start of the business key; undefined for a job without one. */
   readonly key: string | undefined
@@ -33,6 +35,13 @@ export interface Ctx {
   /** When the timeout strikes. */
   readonly deadline: Date
   log(message: string, fields?: object): void
+  /** The declared effects, to call: intent first, then the call, then its outcome. Await each. */
+  readonly effects: EffectCalls<E>
+  /**
+   * A repeatable computation whose result is remembered for the next attempts, as JSON. Never the place for a side
+   * effect: it may run again until its result is stored.
+   */
+  memo<T>(name: string, compute: () => T | Promise<T>): Promise<Stored<T>>
   /** A stable key for a provider call made by hand: same job key and name, same value, on every attempt. 36 characters. */
   idempotencyKey(name: string): string
   /** Enqueues a child: it commits with this job's completion and is dropped if the attempt fails. */

@@ -39,9 +39,8 @@ export interface Effect<I, R> {
   readonly __r?: R
 }
 
-// Effects of one handler have different inputs and results; the map only needs to hold them.
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
-export type Effects = Record<string, Effect<any, any>>
+/** Effects of one handler have different inputs and results; the map only needs to hold them. */
+export type Effects = Readonly<Record<string, Effect<never, unknown>>>
 
 export type EffectCalls<E extends Effects> = {
   readonly [K in keyof E]: E[K] extends Effect<infer I, infer R>

@@ -3,6 +3,7 @@
  * here; stages emit and know no subscriber. docs/events.md lists the same names; a test compares them.
  */
 import type { ClaimOutcome } from './counters.ts'
+import type { EffectOutcome } from './ledger.ts'
 import type { StoredFailure } from './failure.ts'
 import type { DeadReason } from './job.ts'
 import type { AbortKind } from './outcome.ts'
@@ -44,6 +45,7 @@ export type ChokaQEvent =
       readonly message: string
       readonly fields: Readonly<Record<string, unknown>>
     } & OfAttempt)
+  | ({ readonly name: 'effect.outcome'; readonly effect: string; readonly outcome: EffectOutcome } & OfAttempt)
   // settle
   | ({ readonly name: 'job.completed'; readonly durationMs: number; readonly repeated: boolean } & OfAttempt)
   | ({
@@ -112,6 +114,7 @@ const names = {
   'job.aborted': true,
   'job.abandoned': true,
   'job.log': true,
+  'effect.outcome': true,
   'job.completed': true,
   'job.retried': true,
   'job.dead': true,

@@ -7,6 +7,7 @@ import { contractOf, isJob, type Job, type JobContract, type PayloadOut } from '
 import type { Completed, Ctx } from './ctx.ts'
 import { unknownKeyProblem } from './did-you-mean.ts'
 import { durationMs, type Duration } from './duration.ts'
+import { effectOf, type Effects, type ResolvedEffect } from './effect.ts'
 import { ChokaQError } from './errors.ts'
 import { resolveRetryPolicy, type RetryPolicy } from './retry-policy.ts'
 
@@ -16,6 +17,7 @@ export const sideEffectAnswers = {
   repeatable: 'running it again changes nothing more; `because` says why',
   'same-transaction': "its writes commit with the job's completion (also the outbox)",
   'unique-constraint': 'a unique constraint of the system that owns the data, with an upsert',
+  effects: 'every side effect is a declared effect (defineEffect), with an intent before and an outcome after',
   'read-before-write': 'it reads first and converges to the same state',
   unguarded: "nothing guards it: allowed only with whenInterrupted: 'review'",
 } as const
@@ -31,10 +33,13 @@ interface Interrupted {
 /** Answers that any contract may give. */
 type UnkeyedAnswers = { sideEffects: 'none' } | { sideEffects: 'repeatable'; because: string }
 /** Answers that need a key: without one nobody can tell a repeat from a new operation. */
-type KeyedAnswers =
+type KeyedAnswers<E extends Effects> =
   | ({ sideEffects: 'same-transaction' | 'unique-constraint' | 'read-before-write' } & Interrupted)
+  | ({ sideEffects: 'effects'; effects: E } & Interrupted)
   | { sideEffects: 'unguarded'; whenInterrupted: 'review' }
-export type Answers<K extends boolean> = K extends true ? UnkeyedAnswers | KeyedAnswers : UnkeyedAnswers
+export type Answers<E extends Effects, K extends boolean> = K extends true
+  ? UnkeyedAnswers | KeyedAnswers<E>
+  : UnkeyedAnswers
 
 export interface RetryOptions {
   /** Failed attempts (throws, timeouts) until the DLQ. Defaults to 22. */
@@ -55,9 +60,14 @@ interface HandlerOptions {
   keep?: { completed: 0 }
 }
 
-export type HandlerDefinition<S extends StandardSchemaV1, R, K extends boolean> = Answers<K> &
+export type HandlerDefinition<
+  S extends StandardSchemaV1,
+  R,
+  K extends boolean,
+  E extends Effects = Record<never, never>,
+> = Answers<E, K> &
   HandlerOptions & {
-    run(payload: PayloadOut<S>, ctx: Ctx): Promise<R | Completed<R>>
+    run(payload: PayloadOut<S>, ctx: Ctx<E>): Promise<R | Completed<R>>
   }
 
 /** What defineHandler returns. */
@@ -70,6 +80,8 @@ export interface ResolvedHandler {
   readonly contract: JobContract
   readonly sideEffects: SideEffects
   readonly because: string | undefined
+  /** By the name the handler calls them. */
+  readonly effects: ReadonlyMap<string, ResolvedEffect>
   readonly whenInterrupted: 'resume' | 'review'
   readonly retry: RetryPolicy
   /** Undefined: the worker's default. */
@@ -80,7 +92,17 @@ export interface ResolvedHandler {
 }
 
 const handlerSymbol = Symbol.for('chokaq.handler')
-const fields = ['sideEffects', 'because', 'whenInterrupted', 'retry', 'timeout', 'onDuplicate', 'keep', 'run']
+const fields = [
+  'sideEffects',
+  'effects',
+  'because',
+  'whenInterrupted',
+  'retry',
+  'timeout',
+  'onDuplicate',
+  'keep',
+  'run',
+]
 
 /**
  * Gives a contract its code, and answers where the key is enforced and what happens after partial side effects.
@@ -90,10 +112,12 @@ const fields = ['sideEffects', 'because', 'whenInterrupted', 'retry', 'timeout',
  *
  * @throws CHOKAQ_HANDLER_INVALID where an answer is missing or not allowed; its text lists the answers.
  */
-export function defineHandler<S extends StandardSchemaV1, R, K extends boolean>(
-  job: Job<S, R, K>,
-  definition: HandlerDefinition<S, R, K>,
-): Handler {
+export function defineHandler<
+  S extends StandardSchemaV1,
+  R,
+  K extends boolean,
+  E extends Effects = Record<never, never>,
+>(job: Job<S, R, K>, definition: HandlerDefinition<S, R, K, E>): Handler {
   const resolved = resolveHandler(job, definition as unknown as Readonly<Record<string, unknown>>)
   const handler: Handler = { job: job }
   Object.defineProperty(handler, handlerSymbol, { value: resolved })
@@ -140,6 +164,7 @@ function resolveHandler(job: Job, d: Readonly<Record<string, unknown>>): Resolve
     contract,
     sideEffects,
     because: d['because'] as string | undefined,
+    effects: readEffects(sideEffects, d['effects'], refuse),
     whenInterrupted: readInterrupted(sideEffects, d['whenInterrupted'], refuse),
     retry: resolveRetryPolicy(d['retry'] as RetryOptions | undefined),
     timeoutMs:
@@ -158,6 +183,28 @@ function readSideEffects(value: unknown, refuse: (problem: string) => never): Si
   return refuse(
     `sideEffects is ${value === undefined ? 'missing' : (JSON.stringify(value) ?? 'no text')}. Where is the key enforced? Answer one of:${list.join('')}`,
   )
+}
+
+function readEffects(
+  sideEffects: SideEffects,
+  value: unknown,
+  refuse: (problem: string) => never,
+): ReadonlyMap<string, ResolvedEffect> {
+  if (sideEffects !== 'effects') {
+    return value === undefined ? new Map() : refuse("effects go with sideEffects: 'effects' only.")
+  }
+  const entries = typeof value === 'object' && value !== null ? Object.entries(value) : []
+  if (entries.length === 0) refuse("sideEffects: 'effects' needs effects: { name: defineEffect(…) }.")
+  const effects = new Map<string, ResolvedEffect>()
+  const names = new Set<string>()
+  for (const [key, each] of entries) {
+    const effect = effectOf(each) ?? refuse(`effects.${key} was not made by defineEffect.`)
+    if (names.has(effect.name))
+      refuse(`two of its effects are named "${effect.name}"; an effect's name is its identity.`)
+    names.add(effect.name)
+    effects.set(key, effect)
+  }
+  return effects
 }
 
 function readInterrupted(

@@ -3,6 +3,7 @@
  * Nothing here is on the hot path.
  */
 import type { CounterRow } from './counters.ts'
+import type { LedgerRecord } from './ledger.ts'
 import type { ArchiveOutcome, DeadReason, HotState, JobKey, JobRecord, Pillar } from './job.ts'
 import type { JobTypeRow, WorkerInfo } from './registration.ts'
 
@@ -20,6 +21,8 @@ export interface JobFilter {
   readonly tag?: string
   readonly state?: HotState | ArchiveOutcome
   readonly reason?: DeadReason
+  /** Dead jobs that wait for a person: in doubt, or a conflict. */
+  readonly inReview?: true
   /** Created at or after. */
   readonly fromMs?: number
   /** Created before. */
@@ -119,6 +122,37 @@ export type ResurrectVerdict =
   /** An edit that changes the key is a new operation. */
   | { readonly kind: 'key-changed' }
 
+export const decisions = ['adopt', 'retry', 'abandon', 'compensate'] as const
+/**
+ * How a person ends a doubt. `adopt`: it happened, this is the result. `retry`: it did not happen. `abandon`: the
+ * operation is given up. `compensate`: what happened is undone.
+ */
+export type Decision = (typeof decisions)[number]
+
+export interface ResolveRequest {
+  readonly jobId: string
+  /** The revision the operator saw. */
+  readonly revision: number
+  readonly decision: Decision
+  /** Which effect the result of `adopt` belongs to; undefined where only one is in doubt, or none. */
+  readonly effect: { readonly name: string; readonly item: string } | undefined
+  /** JSON text of what `adopt` adopts. */
+  readonly result: string | null
+  /** How long the marker of a finished decision stands. */
+  readonly markerLifeMs: number
+  /** A fresh id, for the row that records the decision. */
+  readonly id: string
+}
+
+export type ResolveVerdict =
+  | { readonly kind: 'resolved' }
+  | { readonly kind: 'already-resolved'; readonly by: string; readonly as: string }
+  | { readonly kind: 'changed'; readonly revision: number }
+  /** Another job runs under the key. */
+  | { readonly kind: 'active'; readonly jobId: string }
+  | { readonly kind: 'not-found' }
+  | { readonly kind: 'not-possible'; readonly problem: string }
+
 export type MarkerState = 'completed' | 'in_doubt' | 'terminal' | 'compensated'
 
 export interface MarkerRow {
@@ -140,6 +174,11 @@ export interface Inspector {
   audit(request: { readonly limit: number; readonly beforeId: number | undefined }): Promise<readonly AuditRow[]>
   stats(): Promise<readonly CounterRow[]>
   marker(keyHash: string): Promise<MarkerRow | undefined>
+
+  /** The ledger rows of a job's key, oldest first; of the job itself where it has no key. At most 1,000. */
+  effects(jobId: string): Promise<readonly LedgerRecord[]>
+  /** Ends a doubt: takes the claim first, then acts, in one transaction. */
+  resolve(request: ResolveRequest, by: Actor): Promise<ResolveVerdict>
 
   setQueue(change: QueueChange, by: Actor): Promise<void>
   cancel(jobId: string, by: Actor): Promise<CancelVerdict>

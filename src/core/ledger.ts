@@ -61,6 +61,31 @@ export interface Intent {
   readonly ownerGone: boolean
 }
 
+/** The name of the checkpoint by which a review decision asks the worker to undo a job's effects. */
+export const compensateName = '$compensate'
+
+/** A row of the ledger as operators see it. */
+export interface LedgerRecord {
+  readonly id: string
+  readonly kind: LedgerKind
+  readonly name: string
+  readonly item: string
+  readonly generation: number
+  readonly state: IntentState
+  readonly provider: string
+  readonly providerKey: string | null
+  readonly jobId: string
+  readonly workerId: string
+  readonly attempt: number
+  readonly ownerGone: boolean
+  readonly replayed: boolean
+  readonly input: string
+  readonly result: string | null
+  readonly failure: StoredFailure | null
+  readonly openedAtMs: number
+  readonly closedAtMs: number | null
+}
+
 export type LedgerRequest =
   | {
       readonly kind: 'open'
@@ -94,7 +119,7 @@ export type LedgerRequest =
        */
       readonly supersedes: 'same-key' | 'all' | 'none'
     }
-  /** Names of the effects that have rows under the key and generation. */
+  /** Which effects have rows under the key and generation, and whether a person asked to undo them. */
   | { readonly kind: 'names'; readonly lease: Lease; readonly keyRef: string; readonly generation: number }
   | { readonly kind: 'recall'; readonly lease: Lease; readonly ref: LedgerRef }
   | {
@@ -115,8 +140,12 @@ export type LedgerVerdict =
   | { readonly kind: 'known'; readonly intents: readonly Intent[] }
   /** `double`: another intent of the same effect, not under the same provider key, is done too. */
   | { readonly kind: 'closed'; readonly double: boolean }
-  | { readonly kind: 'names'; readonly names: readonly string[] }
+  | { readonly kind: 'names'; readonly names: readonly string[]; readonly compensate: boolean }
   | { readonly kind: 'recalled'; readonly found: boolean; readonly result: string | null }
   /** `result` is what stands: another attempt's, where it was remembered first. */
   | { readonly kind: 'remembered'; readonly result: string | null }
   | { readonly kind: 'lost' }
+
+/** What became of a call of an effect: the outcomes of `chokaq.effects`. */
+export type EffectOutcome =
+  'done' | 'replayed' | 'reconciled' | 'terminal' | 'not_executed' | 'ambiguous' | 'waiting' | 'review' | 'double'

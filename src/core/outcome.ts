@@ -5,7 +5,7 @@
  * The rule of `whenInterrupted: 'review'` is here: every abnormal end after the start parks the job in doubt, because
  * nobody knows what the handler did. Only a typed NotExecuted or RetryAfter says that nothing happened.
  */
-import { FatalError, NotExecuted, RetryAfter, ReviewNeeded } from './control-flow.ts'
+import { EffectDeclined, FatalError, NotExecuted, RetryAfter, ReviewNeeded } from './control-flow.ts'
 import { unreachable } from './errors.ts'
 import { describeFailure, type StoredFailure } from './failure.ts'
 import type { NewJob } from './job.ts'
@@ -15,7 +15,17 @@ import type { Keep, SettleAction } from './storage.ts'
 export type AbortKind = 'timeout' | 'cancel' | 'shutdown' | 'lease-lost'
 
 export type AttemptEnd =
-  | { readonly kind: 'returned'; readonly result: string | null; readonly children: readonly NewJob[] }
+  | {
+      readonly kind: 'returned'
+      readonly result: string | null
+      readonly children: readonly NewJob[]
+      /** Its effects were undone instead of its handler run. */
+      readonly compensated?: true
+    }
+  /** An effect is in doubt and nothing but a person can tell. */
+  | { readonly kind: 'parked'; readonly failure: StoredFailure }
+  /** An effect is in doubt and is asked again after a while. */
+  | { readonly kind: 'waiting'; readonly delayMs: number; readonly failure: StoredFailure }
   | { readonly kind: 'threw'; readonly thrown: unknown }
   /** The signal was aborted first; the handler then threw, or never ended and was abandoned. */
   | {
@@ -35,6 +45,8 @@ export interface AttemptFacts {
   readonly retry: RetryPolicy
   readonly markerLifeMs: number
   readonly keep: Keep
+  /** The handler has effects: completing checks that none is in doubt. */
+  readonly guarded?: boolean
   /** Uniform in [0, 1): the jitter of this decision. */
   readonly random: number
   /** Wall clock, for RetryAfter with a Date. */
@@ -51,7 +63,13 @@ export function decide(end: AttemptEnd, facts: AttemptFacts): SettleAction | und
         markerLifeMs: facts.markerLifeMs,
         keep: facts.keep,
         children: end.children,
+        ...(facts.guarded === true ? { guard: true as const } : {}),
+        ...(end.compensated === true ? { compensated: true as const } : {}),
       }
+    case 'parked':
+      return { kind: 'bury', reason: 'InDoubt', failure: end.failure, hold: true }
+    case 'waiting':
+      return decideWaiting(end, facts)
     case 'threw':
       return decideThrown(end.thrown, facts)
     case 'aborted':
@@ -72,9 +90,21 @@ function decideThrown(thrown: unknown, facts: AttemptFacts): SettleAction {
   }
   if (thrown instanceof ReviewNeeded) return { kind: 'bury', reason: 'ReviewRequested', failure, hold: true }
   if (thrown instanceof NotExecuted) return decideFailure(failure, facts, 'MaxRetriesExceeded', 'not-executed')
+  if (thrown instanceof EffectDeclined) {
+    return { kind: 'bury', reason: 'FatalError', failure, hold: false, terminalForMs: facts.markerLifeMs }
+  }
   if (facts.whenInterrupted === 'review') return { kind: 'bury', reason: 'Interrupted', failure, hold: true }
   if (thrown instanceof FatalError) return { kind: 'bury', reason: 'FatalError', failure, hold: false }
   return decideFailure(failure, facts, 'MaxRetriesExceeded', 'failed')
+}
+
+/** Free, as a RetryAfter is; but where the lifetime is over, nobody will ask again, so a person must. */
+function decideWaiting(end: Extract<AttemptEnd, { kind: 'waiting' }>, facts: AttemptFacts): SettleAction {
+  const { delayMs, failure } = end
+  if (facts.sinceFirstStartMs + delayMs > facts.retry.lifetimeMs) {
+    return { kind: 'bury', reason: 'InDoubt', failure, hold: true }
+  }
+  return { kind: 'retry', delayMs, failure, charge: 'nothing', reason: 'retry-after' }
 }
 
 /** A wait is never NaN, whatever was done to the error after it was made. */

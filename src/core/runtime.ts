@@ -51,6 +51,9 @@ export type FaultPoint =
   | 'claim-committed'
   | 'start-committed'
   | 'handler-returned'
+  | 'ledger-before-commit'
+  | 'ledger-committed'
+  | 'effect-called'
   | 'settle-before-commit'
   | 'settle-committed'
   | 'heartbeat-before-commit'
@@ -58,6 +61,7 @@ export type FaultPoint =
   | 'rescue-committed'
   | 'prune-before-commit'
   | 'resurrect-before-commit'
+  | 'resolve-before-commit'
   | 'migration-step'
   | 'checkpoint'
 

@@ -14,6 +14,7 @@ import type { CounterRow } from './counters.ts'
 import type { StoredFailure } from './failure.ts'
 import type { DeadReason, FetchedJob, HotState, JobKey, NewJob } from './job.ts'
 import type { Lease } from './lease.ts'
+import type { LedgerRequest, LedgerVerdict } from './ledger.ts'
 import type { Inspector } from './inspector.ts'
 import type { JobTypeRow, WorkerInfo } from './registration.ts'
 import type { ProcessIdentity, Runtime } from './runtime.ts'
@@ -131,6 +132,10 @@ export type SettleAction =
       /** How long the marker stands; ignored for a job without a key. */
       readonly markerLifeMs: number
       readonly keep: Keep
+      /** The handler has effects: refuse to complete while one is in doubt (the job is then buried InDoubt). */
+      readonly guard?: true
+      /** Its effects were undone: the marker says `compensated`, so that a late duplicate never acts again. */
+      readonly compensated?: true
       /** Jobs the handler enqueued: they commit with the completion. A child whose key is held is left out, counted. */
       readonly children: readonly NewJob[]
     }
@@ -147,6 +152,8 @@ export type SettleAction =
       readonly reason: DeadReason
       readonly failure: StoredFailure | null
       readonly hold: boolean
+      /** The outcome is final and known: a marker `terminal` stands this long, and duplicates get `already-failed`. */
+      readonly terminalForMs?: number
     }
   | {
       readonly kind: 'skip'
@@ -198,6 +205,13 @@ export interface WorkerBeat {
   readonly identity: ProcessIdentity
 }
 
+export interface RescueRequest {
+  readonly deadWorkerIds: readonly string[]
+  /** Those of them whose process is certainly gone: no late call of theirs can still arrive. */
+  readonly provenDeadIds?: readonly string[]
+  readonly limit: number
+}
+
 export interface RescuedJob {
   readonly jobId: string
   readonly type: string
@@ -218,6 +232,7 @@ export interface PruneCounts {
   readonly archivedCount: number
   readonly deadCount: number
   readonly markerCount: number
+  readonly effectCount: number
 }
 
 export interface Promotion {
@@ -275,13 +290,19 @@ export interface StorageDriver {
   retireWorker(workerId: string): Promise<void>
   saveJobTypes(rows: readonly JobTypeRow[]): Promise<void>
 
+  /**
+   * Intents, outcomes and memos: applied in order, in one transaction. `lost` where a request needs the lease and it is
+   * gone; a `close` needs none.
+   */
+  ledger(requests: readonly LedgerRequest[]): Promise<readonly LedgerVerdict[]>
+
   // sweep
   readBeats(): Promise<readonly WorkerBeat[]>
   /**
    * Takes back up to `limit` rows whose owner is in `deadWorkerIds` or has no worker row; removes the dead workers'
    * rows once nothing of theirs is left.
    */
-  rescue(request: { readonly deadWorkerIds: readonly string[]; readonly limit: number }): Promise<readonly RescuedJob[]>
+  rescue(request: RescueRequest): Promise<readonly RescuedJob[]>
   promote(request: { readonly limit: number }): Promise<Promotion>
   prune(limits: PruneLimits): Promise<PruneCounts>
   /** The engine's own counters that belong to no transition of a job (empty keys refused at enqueue, for one). */

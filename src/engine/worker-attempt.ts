@@ -4,7 +4,9 @@ import { decide, type AbortKind, type AttemptEnd } from '../core/outcome.ts'
 import type { SettleAction } from '../core/storage.ts'
 import type { GateResult } from './fetch/gate.ts'
 import { Attempt } from './process/attempt.ts'
+import type { EffectScope, ScopeGuards } from './process/effect-scope.ts'
 import type { AttemptIdentity, WorkerCore } from './worker-core.ts'
+import { effectScopeFor } from './worker-effects.ts'
 import { servicesFor } from './worker-services.ts'
 import type { RegisteredType } from './worker-types.ts'
 
@@ -25,12 +27,15 @@ export class WorkerAttempt {
   readonly #gate: RunnableGate
   readonly #attempt: Attempt
   readonly #startedMs: number
+  readonly #of: AttemptIdentity
+  #scope: EffectScope | undefined
 
   constructor(core: WorkerCore, of: AttemptIdentity, job: FetchedJob, type: RegisteredType, gate: RunnableGate) {
     this.#core = core
     this.#job = job
     this.#type = type
     this.#gate = gate
+    this.#of = of
     const { runtime, config, events, middleware } = core
     const { timeoutMs } = type.policy
     this.#startedMs = runtime.clock.monotonicMs()
@@ -52,9 +57,12 @@ export class WorkerAttempt {
         middleware,
         timeoutMs,
         abortGraceMs: config.abortGraceMs,
-        services: servicesFor(core, job, type, (message, fields) => {
-          events.emit({ name: 'job.log', ...of, message, fields })
-        }),
+        services: {
+          ...servicesFor(core, job, type, (message, fields) => {
+            events.emit({ name: 'job.log', ...of, message, fields })
+          }),
+          effectScope: (guards) => this.#effectScope(guards),
+        },
         onAbort: (by) => {
           events.emit({ name: 'job.aborted', ...of, by })
         },
@@ -68,12 +76,29 @@ export class WorkerAttempt {
 
   /** Never rejects, whatever the handler does. */
   async run(): Promise<AttemptOutcome> {
-    const result = await this.#attempt.run()
+    const before = await this.#before()
+    const result = before === undefined ? await this.#attempt.run() : { kind: 'ended' as const, end: before }
+    const end = this.#scope === undefined || before !== undefined ? result.end : await this.#scope.finish(result.end)
     return {
-      action: this.#decide(result.end),
+      action: this.#decide(end),
       durationMs: this.#core.runtime.clock.monotonicMs() - this.#startedMs,
       abandoned: result.kind === 'abandoned' ? result.ended : undefined,
     }
+  }
+
+  /** Only a later attempt can find something recorded that stops it; a storage that fails now lets it run and be guarded. */
+  async #before(): Promise<AttemptEnd | undefined> {
+    if (!this.#type.policy.keyed || this.#gate.attempt < 2) return undefined
+    try {
+      return await this.#effectScope(this.#attempt.guards).check()
+    } catch (thrown) {
+      return { kind: 'threw', thrown }
+    }
+  }
+
+  #effectScope(guards: ScopeGuards): EffectScope {
+    this.#scope ??= effectScopeFor(this.#core, this.#of, this.#job, this.#type, this.#gate, guards)
+    return this.#scope
   }
 
   #decide(end: AttemptEnd): SettleAction | undefined {
@@ -86,6 +111,7 @@ export class WorkerAttempt {
       whenInterrupted: handler.whenInterrupted,
       retry: handler.retry,
       markerLifeMs: policy.markerLifeMs,
+      guarded: handler.effects.size > 0,
       keep: handler.keepsCompleted ? { kind: 'full' } : { kind: 'stub', forMs: client.resendForMs },
       random: runtime.random(),
       nowMs,

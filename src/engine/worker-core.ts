@@ -2,8 +2,10 @@
 import type { ClientConfig, WorkerConfig } from '../core/config.ts'
 import type { Middleware } from '../core/ctx.ts'
 import type { EventBus } from '../core/events.ts'
+import type { LedgerRequest, LedgerVerdict } from '../core/ledger.ts'
 import type { Runtime } from '../core/runtime.ts'
 import type { StorageDriver } from '../core/storage.ts'
+import type { Batcher } from './batcher.ts'
 import type { Slots } from './process/slots.ts'
 import type { RegisteredTypes } from './worker-types.ts'
 
@@ -18,6 +20,8 @@ export interface WorkerCore {
   readonly types: RegisteredTypes
   readonly middleware: readonly Middleware[]
   readonly slots: Slots
+  /** Intents and outcomes of all attempts share statements. */
+  readonly ledger: Batcher<LedgerRequest, LedgerVerdict>
 }
 
 /** Who an attempt is, for its events. */

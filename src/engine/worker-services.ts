@@ -14,7 +14,7 @@ export function servicesFor(
   job: FetchedJob,
   type: RegisteredType,
   log: CtxServices['log'],
-): CtxServices {
+): Omit<CtxServices, 'effectScope'> {
   const { driver, runtime, client, config } = core
   const resultText = (result: unknown): string =>
     toJsonText(result, `The result of "${job.type}"`, {
@@ -46,6 +46,7 @@ export function servicesFor(
           kind: 'complete',
           result: checked === undefined ? null : resultText(checked),
           markerLifeMs: type.policy.markerLifeMs,
+          ...(type.handler.effects.size > 0 ? { guard: true as const } : {}),
           keep: type.handler.keepsCompleted ? { kind: 'full' } : { kind: 'stub', forMs: client.resendForMs },
           children,
         },

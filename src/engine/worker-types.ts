@@ -2,13 +2,16 @@
 import { policyFor, windowsOf } from '../core/boot-check.ts'
 import type { ClientConfig, WorkerConfig } from '../core/config.ts'
 import { ChokaQError } from '../core/errors.ts'
+import type { ResolvedEffect } from '../core/effect.ts'
 import { handlerOf, type Handler, type ResolvedHandler } from '../core/handler.ts'
 import type { JobTypeRow, TypePolicy } from '../core/storage.ts'
-import { continueWithinMs } from '../core/windows.ts'
+import { continueWithinMs, leaseSpanMs } from '../core/windows.ts'
 
 export interface RegisteredType {
   readonly handler: ResolvedHandler
   readonly policy: TypePolicy
+  /** How long the ledger keeps this type's rows after the job and its marker are gone: U + L. */
+  readonly ledgerKeepMs: number
   /** For the operators' `continue`. */
   readonly continueWithinMs: number
 }
@@ -38,10 +41,12 @@ export class RegisteredTypes {
           problem: 'it has two handlers in one worker. Keep one.',
         })
       }
+      const windows = windowsOf(handler, worker, client)
       this.#byType.set(type, {
         handler,
         policy: policyFor(handler, worker, client),
-        continueWithinMs: continueWithinMs(windowsOf(handler, worker, client)),
+        ledgerKeepMs: windows.duplicateWindowMs + leaseSpanMs(windows),
+        continueWithinMs: continueWithinMs(windows),
       })
     }
     const all = [...this.#byType.values()]
@@ -74,6 +79,7 @@ function answersOf({ handler, policy, continueWithinMs }: RegisteredType): objec
     duplicateWindowMs: handler.contract.duplicateWindowMs,
     sideEffects: handler.sideEffects,
     because: handler.because ?? null,
+    effects: Array.from(handler.effects.values(), effectAnswers),
     whenInterrupted: handler.whenInterrupted,
     onDuplicate: handler.onDuplicate,
     keepsCompleted: handler.keepsCompleted,
@@ -81,6 +87,18 @@ function answersOf({ handler, policy, continueWithinMs }: RegisteredType): objec
     timeoutMs: policy.timeoutMs,
     markerLifeMs: policy.markerLifeMs,
     continueWithinMs,
+  }
+}
+
+function effectAnswers(effect: ResolvedEffect): object {
+  const { keyed } = effect.provider
+  return {
+    name: effect.name,
+    provider: effect.provider.name,
+    takesKey: keyed !== undefined,
+    windowMs: keyed !== undefined && Number.isFinite(keyed.windowMs) ? keyed.windowMs : null,
+    reconciles: effect.reconcile !== undefined,
+    compensates: effect.compensate !== undefined,
   }
 }
 

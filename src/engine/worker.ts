@@ -10,6 +10,7 @@ import { partsOf, partsSymbol, type ChokaQParts } from './parts.ts'
 import { Slots } from './process/slots.ts'
 import { Sweeper } from './sweep/sweeper.ts'
 import type { WorkerCore } from './worker-core.ts'
+import { createLedger } from './worker-effects.ts'
 import { Incarnation } from './worker-incarnation.ts'
 import { RegisteredTypes } from './worker-types.ts'
 
@@ -96,6 +97,7 @@ class EngineWorker implements Worker {
       types,
       middleware: [...(options.middleware ?? [])],
       slots: new Slots(this.#config.concurrency),
+      ledger: createLedger({ driver, runtime, events, config: this.#config, stop: () => this.#state === 'stopped' }),
     }
     this.#sweeper = new Sweeper({
       driver,

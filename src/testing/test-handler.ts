@@ -16,6 +16,13 @@ import type { CtxServices } from '../engine/process/handler-ctx.ts'
 import { createFakeRuntime } from './fake-runtime.ts'
 import { TestingError } from './testing-error.ts'
 
+/** One call of a declared effect. */
+export interface EffectRun {
+  readonly name: string
+  readonly item?: string
+  readonly input: unknown
+}
+
 export interface HandlerRun<R> {
   /** `review`: a person would have to decide. `failed`: it would be retried or buried. */
   readonly outcome: 'completed' | 'failed' | 'review'
@@ -24,7 +31,7 @@ export interface HandlerRun<R> {
   /** What was thrown, as it would be recorded. */
   readonly failure?: StoredFailure
   /** Calls of declared effects, in order. */
-  readonly effects: readonly { readonly name: string; readonly item?: string; readonly input: unknown }[]
+  readonly effects: readonly EffectRun[]
   /** Children, in order; those of a failed attempt are listed although they would be dropped. */
   readonly enqueued: readonly { readonly type: string; readonly payload: unknown }[]
 }
@@ -46,7 +53,7 @@ export async function testHandler<S extends StandardSchemaV1, R>(
   handler: Handler,
   job: Job<S, R>,
   payload: PayloadIn<S>,
-  _world: World = {},
+  world: World = {},
 ): Promise<HandlerRun<R>> {
   const resolved = handlerOf(handler)
   const contract = contractOf(job)
@@ -57,7 +64,7 @@ export async function testHandler<S extends StandardSchemaV1, R>(
   const config = resolveClientConfig({})
   const { row } = await prepareJob(contract, payload, {}, config, runtime)
   const read = await readPayload(contract, row.payload)
-  const recorded: Recorded = { children: [], result: undefined }
+  const recorded: Recorded = { children: [], effects: [], result: undefined }
   const timeoutMs = resolved.timeoutMs ?? workerDefaults.timeoutMs
   const attempt = new Attempt(
     {
@@ -74,13 +81,13 @@ export async function testHandler<S extends StandardSchemaV1, R>(
       middleware: [],
       timeoutMs,
       abortGraceMs: workerDefaults.abortGraceMs,
-      services: recordingServices(recorded, runtime),
+      services: recordingServices(recorded, runtime, resolved, world),
       onAbort: () => undefined,
     },
   )
   const { end } = await attempt.run()
   const enqueued = recorded.children.map(({ type, payload: text }) => ({ type, payload: parseJson(text) }))
-  return { ...outcomeOf<R>(end, recorded, resolved, runtime.clock.nowMs()), effects: [], enqueued }
+  return { ...outcomeOf<R>(end, recorded, resolved, runtime.clock.nowMs()), effects: recorded.effects, enqueued }
 }
 
 function outcomeOf<R>(
@@ -98,17 +105,18 @@ function outcomeOf<R>(
   }
   const facts = { failureCount: 0, sinceFirstStartMs: 0, markerLifeMs: 0, keep: { kind: 'full' }, random: 0 } as const
   const action = decide(end, { ...facts, whenInterrupted, retry, nowMs })
-  const failure = end.kind === 'aborted' ? end.failure : describeFailure(end.thrown)
+  const failure = end.kind === 'threw' ? describeFailure(end.thrown) : end.failure
   return { outcome: action?.kind === 'bury' && action.hold ? 'review' : 'failed', failure }
 }
 
 interface Recorded {
   readonly children: NewJob[]
+  readonly effects: EffectRun[]
   /** JSON text of what completeSync was given. */
   result: string | undefined
 }
 
-function recordingServices(recorded: Recorded, runtime: Runtime): CtxServices {
+function recordingServices(recorded: Recorded, runtime: Runtime, handler: ResolvedHandler, world: World): CtxServices {
   const config = resolveClientConfig({})
   const limits = {
     maxBytes: workerDefaults.maxResultBytes,
@@ -123,6 +131,7 @@ function recordingServices(recorded: Recorded, runtime: Runtime): CtxServices {
     runtime,
     resultText,
     log: () => undefined,
+    effectScope: () => recordingScope(recorded, handler, world, resultText),
     async prepareChild(child, payload, options, lineage) {
       return record(await prepareJob(contractOf(child), payload, options, config, runtime, lineage))
     },
@@ -133,6 +142,26 @@ function recordingServices(recorded: Recorded, runtime: Runtime): CtxServices {
       recorded.result = resultText(result)
     },
   }
+}
+
+/** Effects and memos without a ledger: a call is recorded and answered by the world, or by nothing. */
+function recordingScope(
+  recorded: Recorded,
+  handler: ResolvedHandler,
+  world: World,
+  jsonText: (value: unknown) => string,
+): ReturnType<CtxServices['effectScope']> {
+  const image = (value: unknown): unknown => (value === undefined ? undefined : parseJson(jsonText(value)))
+  const calls: Record<string, (input: unknown, options?: { readonly item?: string }) => Promise<unknown>> = {}
+  for (const key of handler.effects.keys()) {
+    calls[key] = async (input, options) => {
+      const item = options?.item
+      recorded.effects.push({ name: key, input: image(input), ...(item === undefined ? {} : { item }) })
+      const stand = Object.hasOwn(world, key) ? world[key] : undefined
+      return image(await stand?.(input as never))
+    }
+  }
+  return { calls, memo: async (_name, compute) => image(await compute()) }
 }
 
 function fetched(row: NewJob, runtime: Runtime): FetchedJob {

@@ -9,6 +9,7 @@ import type { Runtime } from '../../core/runtime.ts'
 import type { Storage, StorageDriver } from '../../core/storage.ts'
 import { createNodeRuntime } from '../node-runtime.ts'
 import { DeadLetters, Insight, Jobs, Queues } from '../operators.ts'
+import { Reviews } from '../reviews.ts'
 import { partsSymbol, type ChokaQParts } from '../parts.ts'
 import type { EnqueueResult } from './answer.ts'
 import { Enqueuer, type BatchAnswer } from './enqueuer.ts'
@@ -56,6 +57,8 @@ export interface ChokaQ {
   readonly dlq: DeadLetters
   readonly queues: Queues
   readonly insight: Insight
+  /** Jobs that wait for a person, and the decisions that end the wait. */
+  readonly reviews: Reviews
   /** Hears every event; returns how to stop hearing. */
   subscribe(listener: EventListener): () => void
   /** Connects and migrates now instead of at the first call. */
@@ -88,6 +91,7 @@ class Client implements ChokaQ {
   readonly dlq: DeadLetters
   readonly queues: Queues
   readonly insight: Insight
+  readonly reviews: Reviews
   readonly #driver: StorageDriver
   readonly #enqueuer: Enqueuer
   readonly #events = new EventBus()
@@ -102,6 +106,7 @@ class Client implements ChokaQ {
     this.dlq = new DeadLetters(parts)
     this.queues = new Queues(parts)
     this.insight = new Insight(parts)
+    this.reviews = new Reviews(parts)
     this[partsSymbol] = { ...parts, location: storage.location }
   }
 

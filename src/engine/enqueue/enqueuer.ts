@@ -14,7 +14,7 @@ import type { EnqueueVerdict, StorageDriver } from '../../core/storage.ts'
 import { Batcher } from '../batcher.ts'
 import { pause, withDeadline } from '../deadline.ts'
 import { answerFor, type EnqueueResult } from './answer.ts'
-import type { EnqueueOptions } from './enqueue-options.ts'
+import { resolveEnqueueOptions, type EnqueueOptions } from './enqueue-options.ts'
 import { prepareJob, prepareJobSync, type Lineage, type PreparedJob } from './prepare-job.ts'
 
 const maxRowsPerStatement = 1_000
@@ -110,6 +110,8 @@ export class Enqueuer {
         expected: 'no id: enqueueMany makes one per payload',
       })
     }
+    // What is wrong with the options is wrong with every row: it is thrown, not answered a thousand times.
+    resolveEnqueueOptions(options, config.maxDelayMs, this.#parts.runtime.clock.nowMs())
     const answers: BatchAnswer<R>[] = []
     for (let from = 0; from < payloads.length; from += maxRowsPerStatement) {
       const chunk = payloads.slice(from, from + maxRowsPerStatement)

@@ -15,6 +15,7 @@ import type { ResolvedHandler } from '../../core/handler.ts'
 import type { AbortKind, AttemptEnd } from '../../core/outcome.ts'
 import { validate } from '../../core/preparation.ts'
 import type { Scheduler, Timer } from '../../core/runtime.ts'
+import type { ScopeGuards } from './effect-scope.ts'
 import { completedToken, HandlerCtx, type CtxFacts, type CtxServices } from './handler-ctx.ts'
 
 export interface AttemptParts {
@@ -46,6 +47,11 @@ export class Attempt {
     this.#facts = facts
     this.#parts = parts
     this.#ctx = new HandlerCtx(facts, parts.services)
+  }
+
+  /** The ctx's guards, for what the engine does through it before the handler runs. */
+  get guards(): ScopeGuards {
+    return this.#ctx.guards
   }
 
   /** Aborts the handler's signal; the first reason stays. */

@@ -23,7 +23,7 @@ import { ChokaQError, unreachable } from '../../core/errors.ts'
 import { describeFailure } from '../../core/failure.ts'
 import { parseJson } from '../../core/json-image.ts'
 import type { Lease } from '../../core/lease.ts'
-import type { Intent, LedgerKind, LedgerRef, LedgerRequest, LedgerVerdict } from '../../core/ledger.ts'
+import type { EffectOutcome, Intent, LedgerKind, LedgerRef, LedgerRequest, LedgerVerdict } from '../../core/ledger.ts'
 import { renderKey } from '../../core/provider.ts'
 import type { Runtime } from '../../core/runtime.ts'
 import { EffectRecorder, type Outcome } from './effect-recorder.ts'
@@ -31,17 +31,12 @@ import { EffectRecorder, type Outcome } from './effect-recorder.ts'
 export interface EffectServices {
   readonly runtime: Runtime
   readonly bounds: DoubtBounds
-  readonly maxResultBytes: number
   ledger(request: LedgerRequest): Promise<LedgerVerdict>
   jsonText(value: unknown, what: string): string
   /** The derived 128-bit key of a name under this job's key and generation. */
   derive(name: string): string
   onEffect(effect: string, outcome: EffectOutcome): void
 }
-
-/** What `chokaq.effects{outcome}` counts. */
-export type EffectOutcome =
-  'done' | 'replayed' | 'reconciled' | 'terminal' | 'not_executed' | 'ambiguous' | 'waiting' | 'review' | 'double'
 
 export interface EffectFacts {
   readonly lease: Lease

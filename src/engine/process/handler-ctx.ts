@@ -3,12 +3,13 @@
  * write anything through it.
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import type { Job, PayloadIn } from '../../core/contract.ts'
+import type { Job, PayloadIn, Stored } from '../../core/contract.ts'
 import type { ChildOptions, Completed, MiddlewareCtx, SqliteLike } from '../../core/ctx.ts'
 import { ChokaQError } from '../../core/errors.ts'
 import type { FetchedJob, NewJob } from '../../core/job.ts'
 import { effectKey } from '../../core/key-canon.ts'
 import type { Runtime } from '../../core/runtime.ts'
+import type { EffectScope, ScopeGuards } from './effect-scope.ts'
 
 /** What the worker lends to a ctx: the stages of enqueue and settle, which this stage does not import. */
 export interface CtxServices {
@@ -19,6 +20,8 @@ export interface CtxServices {
   completeSync(tx: SqliteLike, result: unknown, children: readonly NewJob[]): void
   resultText(result: unknown): string
   log(message: string, fields: Readonly<Record<string, unknown>>): void
+  /** Made with its first use: most handlers have no effects and no memos. */
+  effectScope(guards: ScopeGuards): Pick<EffectScope, 'calls' | 'memo'>
 }
 
 /** Undefined id: a fresh one, because the child commits with the completion or not at all. */
@@ -79,6 +82,29 @@ export class HandlerCtx implements MiddlewareCtx {
 
   get deadline(): Date {
     return new Date(this.#facts.deadlineMs)
+  }
+
+  get effects(): EffectScope['calls'] {
+    return this.#services.effectScope(this.guards).calls
+  }
+
+  memo<T>(name: string, compute: () => T | Promise<T>): Promise<Stored<T>> {
+    this.#alive('memo')
+    this.#notCompleted()
+    return this.#services.effectScope(this.guards).memo(name, compute) as Promise<Stored<T>>
+  }
+
+  /** What keeps an effect from being called: looked at just before its intent is written. */
+  get guards(): ScopeGuards {
+    return {
+      signal: () => this.signal,
+      check: (effect) => {
+        this.#alive(`effects.${effect}`)
+        if (this.completedInTransaction) {
+          throw new ChokaQError('CHOKAQ_EFFECT_AFTER_COMPLETE', { effect, jobId: this.jobId })
+        }
+      },
+    }
   }
 
   log(message: string, fields: object = {}): void {

@@ -100,9 +100,10 @@ export class Sweeper {
     for (const beat of gone) {
       events.emit({ name: 'worker.declared_dead', workerId: beat.workerId, by: me, how: 'process-gone' })
     }
-    const deadWorkerIds = [...silent, ...gone.map((beat) => beat.workerId)]
+    const provenDeadIds = gone.map((beat) => beat.workerId)
+    const deadWorkerIds = [...silent, ...provenDeadIds]
     for (;;) {
-      const rescued = await this.#bounded('rescue', driver.rescue({ deadWorkerIds, limit: rescueBatch }))
+      const rescued = await this.#bounded('rescue', driver.rescue({ deadWorkerIds, provenDeadIds, limit: rescueBatch }))
       for (const job of rescued) events.emit({ name: 'job.rescued', ...job })
       if (rescued.length > 0) onReady()
       if (rescued.length < rescueBatch) return

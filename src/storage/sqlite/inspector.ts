@@ -10,12 +10,15 @@ import type {
   MarkerRow,
   QueueChange,
   QueueRow,
+  ResolveRequest,
+  ResolveVerdict,
   ResurrectRequest,
   ResurrectVerdict,
   WorkerRow,
 } from '../../core/inspector.ts'
 import type { CounterRow } from '../../core/counters.ts'
 import type { JobRecord } from '../../core/job.ts'
+import type { LedgerRecord } from '../../core/ledger.ts'
 import type { JobTypeRow } from '../../core/storage.ts'
 import {
   getJob,
@@ -28,6 +31,8 @@ import {
   listWorkers,
 } from './statements/inspect.ts'
 import { cancelJob, purge, resurrect, retryNow, setQueue } from './statements/operate.ts'
+import { listEffects } from './statements/list-effects.ts'
+import { resolve } from './statements/resolve.ts'
 import type { Transaction, WriteUnit } from './write-transaction.ts'
 
 export interface InspectorAccess {
@@ -72,6 +77,17 @@ export class SqliteInspector implements Inspector {
 
   marker(keyHash: string): Promise<MarkerRow | undefined> {
     return this.#access.read('inspector.marker', ({ session }) => getMarker(session, keyHash))
+  }
+
+  effects(jobId: string): Promise<readonly LedgerRecord[]> {
+    return this.#access.read('inspector.effects', ({ session }) => listEffects(session, jobId))
+  }
+
+  resolve(request: ResolveRequest, by: Actor): Promise<ResolveVerdict> {
+    return this.#access.write('inspector.resolve', {
+      work: (tx) => resolve(tx, request, by),
+      beforeCommit: 'resolve-before-commit',
+    })
   }
 
   setQueue(change: QueueChange, by: Actor): Promise<void> {

@@ -4,6 +4,7 @@ import { ChokaQError } from '../../core/errors.ts'
 import type { Inspector } from '../../core/inspector.ts'
 import type { FetchedJob, NewJob } from '../../core/job.ts'
 import type { Lease } from '../../core/lease.ts'
+import type { LedgerRequest, LedgerVerdict } from '../../core/ledger.ts'
 import type { Runtime } from '../../core/runtime.ts'
 import type {
   BeatRequest,
@@ -18,6 +19,7 @@ import type {
   PruneCounts,
   PruneLimits,
   RescuedJob,
+  RescueRequest,
   Settlement,
   SettleVerdict,
   StartRequest,
@@ -33,6 +35,7 @@ import { SqliteInspector } from './inspector.ts'
 import { Session } from './session.ts'
 import { buryOnArrival, enqueue } from './statements/enqueue.ts'
 import { claim, fetch, hasPending } from './statements/fetch.ts'
+import { ledger } from './statements/ledger.ts'
 import { disown, heartbeat, registerWorker, retireWorker, saveJobTypes } from './statements/process.ts'
 import { prune } from './statements/prune.ts'
 import { settle, settleOne } from './statements/settle.ts'
@@ -199,16 +202,21 @@ export class SqliteStorageDriver implements StorageDriver {
     return this.#write('saveJobTypes', { work: (tx) => saveJobTypes(tx, rows) })
   }
 
+  ledger(requests: readonly LedgerRequest[]): Promise<readonly LedgerVerdict[]> {
+    return this.#write('ledger', {
+      work: (tx) => ledger(tx, requests),
+      beforeCommit: 'ledger-before-commit',
+      committed: 'ledger-committed',
+    })
+  }
+
   // ---- sweep
 
   async readBeats(): Promise<readonly WorkerBeat[]> {
     return (await this.#open('readBeats')).writer.read('readBeats', ({ session }) => readBeats(session))
   }
 
-  async rescue(request: {
-    readonly deadWorkerIds: readonly string[]
-    readonly limit: number
-  }): Promise<readonly RescuedJob[]> {
+  async rescue(request: RescueRequest): Promise<readonly RescuedJob[]> {
     const { writer } = await this.#open('rescue')
     if (writer.peek((session) => hasLost(session, request.deadWorkerIds)) === false) return []
     return writer.write('rescue', {

@@ -95,12 +95,12 @@ export class Writer {
   }
 
   async write<T>(call: string, unit: WriteUnit<T>): Promise<T> {
-    return this.#run(call, () => this.#transact(unit))
+    return this.#run(call, this.#line.length === 0, () => this.#transact(unit))
   }
 
-  /** Several reads on one snapshot. Takes no lock that a writer would wait for. */
+  /** Several reads on one snapshot: no lock that a writer would wait for, and no waiting behind those that write. */
   async read<T>(call: string, work: (tx: Transaction) => T): Promise<T> {
-    return this.#run(call, () => this.#once('BEGIN', { work }, false))
+    return this.#run(call, true, () => this.#once('BEGIN', { work }, false))
   }
 
   /** A quick look without a transaction, only to save one; undefined where it cannot be had now. */
@@ -118,9 +118,9 @@ export class Writer {
     for (const { call, reject } of this.#line.splice(0)) reject(new ChokaQError('CHOKAQ_STORAGE_CLOSED', { call }))
   }
 
-  async #run<T>(call: string, attempt: () => T): Promise<T> {
+  async #run<T>(call: string, mayTryNow: boolean, attempt: () => T): Promise<T> {
     const sinceMs = this.#options.runtime.clock.monotonicMs()
-    if (this.#line.length === 0) {
+    if (mayTryNow) {
       try {
         return attempt()
       } catch (error) {

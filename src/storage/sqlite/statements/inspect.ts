@@ -71,6 +71,10 @@ export function conditionsOf(pillar: Pillar, filter: JobFilter): Conditions {
     ['EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)', filter.tag],
     [`${stateColumn} = ?`, filter.state],
     [pillar === 'dlq' ? 'reason = ?' : 'NULL = ?', filter.reason],
+    [
+      pillar === 'dlq' ? '(in_doubt = 1 OR reason = ?)' : 'NULL = ?',
+      filter.inReview === true ? 'CompleteConflict' : undefined,
+    ],
     ['created_at >= ?', filter.fromMs],
     ['created_at < ?', filter.beforeMs],
   ]

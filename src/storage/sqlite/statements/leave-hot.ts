@@ -10,6 +10,7 @@ import type { ArchiveOutcome, DeadReason } from '../../../core/job.ts'
 import { jobColumns } from '../../row-mapping.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
+import { hasDoubt } from './ledger.ts'
 import { findLiveMarker, writeMarker } from './markers.ts'
 
 /** What every ending needs to know of a hot row. */
@@ -86,6 +87,8 @@ export interface Burial {
   readonly addFetchCrashes: number
   readonly result: string | null
   readonly duplicateOf: string | null
+  /** Leaves a marker terminal for this long: the outcome is final and known. */
+  readonly terminalForMs: number | null
 }
 
 export const plainBurial = {
@@ -95,6 +98,7 @@ export const plainBurial = {
   addFetchCrashes: 0,
   result: null,
   duplicateOf: null,
+  terminalForMs: null,
 } as const
 
 const changed: Readonly<Record<string, string>> = {
@@ -112,7 +116,9 @@ const buryHot = `INSERT INTO chokaq_jobs_dlq (${kept}, reason, in_doubt, duplica
 /** Moves a row into the DLQ, with its marker where a person has to decide, and counts it. */
 export function moveToDlq(tx: Transaction, row: HotRow, burial: Burial, counters: CounterSum): void {
   const { session, nowMs } = tx
-  const leftMarker = burial.hold && holdKey(tx, row)
+  // An effect in doubt holds the key, whatever ended the job: only a decision of a person may free it.
+  const hold = burial.hold || hasDoubt(session, row.key_hash, row.generation)
+  const leftMarker = hold ? holdKey(tx, row) : leaveTerminal(tx, row, burial)
   session.run(
     buryHot,
     burial.addFailures,
@@ -121,7 +127,7 @@ export function moveToDlq(tx: Transaction, row: HotRow, burial: Burial, counters
     burial.failure === null ? null : serializeFailure(burial.failure),
     historyWith(session, row, burial.failure, burial.kind, nowMs),
     burial.reason,
-    burial.hold ? 1 : 0,
+    hold ? 1 : 0,
     burial.duplicateOf,
     nowMs,
     burial.result,
@@ -133,7 +139,7 @@ export function moveToDlq(tx: Transaction, row: HotRow, burial: Burial, counters
   if (burial.reason !== 'CompleteConflict') countReleasedKey(row, leftMarker, counters)
 }
 
-/** Moves a row into the archive as cancelled and counts it. */
+/** Moves a row into the archive as cancelled and counts it. Precondition: nothing of its key is in doubt. */
 export function moveToCancelled(tx: Transaction, row: HotRow, counters: CounterSum): void {
   moveToArchive(tx, row.rowid, 'cancelled', null, null)
   counters.add('jobs.cancelled', row)
@@ -152,6 +158,18 @@ function holdKey({ session, nowMs }: Transaction, row: HotRow): boolean {
   const { id: jobId, key_hash: keyHash, generation, token, fingerprint } = row
   const marker = { keyHash, state: 'in_doubt', jobId, generation, token, fingerprint, result: null, expiresAtMs: null }
   writeMarker(session, { ...marker, state: 'in_doubt' }, nowMs)
+  return true
+}
+
+function leaveTerminal({ session, nowMs }: Transaction, row: HotRow, burial: Burial): boolean {
+  if (burial.terminalForMs === null || row.key_hash === null) return false
+  const live = findLiveMarker(session, row.key_hash, nowMs)
+  if (live !== undefined && live.job_id !== row.id) return false
+  const { id: jobId, key_hash: keyHash, generation, token, fingerprint } = row
+  const failure = burial.failure === null ? null : serializeFailure(burial.failure)
+  const expiresAtMs = Math.ceil(nowMs + burial.terminalForMs)
+  const marker = { keyHash, jobId, generation, token, fingerprint, result: null, failure, expiresAtMs }
+  writeMarker(session, { ...marker, state: 'terminal' }, nowMs)
   return true
 }
 

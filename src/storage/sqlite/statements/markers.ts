@@ -45,21 +45,23 @@ export function holderStateOf(marker: Marker): HolderState {
 
 export interface NewMarker {
   readonly keyHash: string
-  readonly state: 'completed' | 'in_doubt'
+  readonly state: MarkerState
   readonly jobId: string
   readonly generation: number
   readonly token: number
   readonly fingerprint: string | null
   readonly result: string | null
+  /** How the job of a terminal marker failed, serialized. */
+  readonly failure?: string | null
   readonly expiresAtMs: number | null
 }
 
 const upsertMarker = `INSERT INTO chokaq_idempotency_markers
-    (key_hash, state, job_id, generation, token, created_at, expires_at, fingerprint, result)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    (key_hash, state, job_id, generation, token, created_at, expires_at, fingerprint, result, failure)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
   ON CONFLICT (key_hash) DO UPDATE SET state = excluded.state, job_id = excluded.job_id,
     generation = excluded.generation, token = excluded.token, created_at = excluded.created_at,
-    expires_at = excluded.expires_at, fingerprint = excluded.fingerprint, result = excluded.result, failure = NULL`
+    expires_at = excluded.expires_at, fingerprint = excluded.fingerprint, result = excluded.result, failure = excluded.failure`
 
 /** Replaces what stands there: the caller has seen that nothing does, or something expired, or its own. */
 export function writeMarker(session: Session, marker: NewMarker, nowMs: number): void {
@@ -74,6 +76,7 @@ export function writeMarker(session: Session, marker: NewMarker, nowMs: number):
     marker.expiresAtMs,
     marker.fingerprint,
     marker.result,
+    marker.failure ?? null,
   )
 }
 

@@ -12,15 +12,10 @@ import type { ArchiveOutcome } from '../../../core/job.ts'
 import { jobColumns } from '../../row-mapping.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
+import { audit } from './audit.ts'
 import { conditionsOf } from './inspect.ts'
 import { type HotRow, hotRowColumns, moveToCancelled } from './leave-hot.ts'
 import { deleteMarker, findMarker, isLive, type Marker, newestGeneration } from './markers.ts'
-
-const insertAudit = 'INSERT INTO chokaq_audit_log (at, actor, note, act, subject, detail) VALUES (?, ?, ?, ?, ?, ?)'
-
-function audit({ session, nowMs }: Transaction, by: Actor, act: string, subject: string, detail: object): void {
-  session.run(insertAudit, nowMs, by.actor, by.note, act, subject, JSON.stringify(detail))
-}
 
 const insertQueue = `INSERT INTO chokaq_queues (name, paused) VALUES (?, 0) ON CONFLICT (name) DO NOTHING`
 const setPaused = 'UPDATE chokaq_queues SET paused = ? WHERE name = ?'
@@ -107,7 +102,7 @@ const selectKeyHolder = 'SELECT id FROM chokaq_jobs_hot WHERE key_hash = ?'
  * What a resurrected row starts anew; everything else comes along, the attempt number and the history above all. The
  * values are bound in the order of the columns.
  */
-const anew: Readonly<Record<string, string>> = {
+export const anew: Readonly<Record<string, string>> = {
   run_at: '?',
   token: '?',
   generation: '?',
@@ -127,7 +122,7 @@ const anew: Readonly<Record<string, string>> = {
   first_started_at: 'NULL',
   cancel_requested_at: 'NULL',
 }
-const resurrectRow = `INSERT INTO chokaq_jobs_hot (${jobColumns.join(', ')}, state, suspect, fast_started)
+export const resurrectRow = `INSERT INTO chokaq_jobs_hot (${jobColumns.join(', ')}, state, suspect, fast_started)
   SELECT ${jobColumns.map((column) => anew[column] ?? column).join(', ')}, 'pending', 0, 0
   FROM chokaq_jobs_dlq WHERE id = ?`
 

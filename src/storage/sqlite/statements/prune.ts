@@ -2,6 +2,7 @@
 import { CounterSum } from '../../../core/counters.ts'
 import type { PruneCounts, PruneLimits } from '../../../core/storage.ts'
 import type { Session } from '../session.ts'
+import { pruneLedger } from './ledger.ts'
 import type { Transaction } from '../write-transaction.ts'
 
 interface Deleted {
@@ -51,8 +52,9 @@ export function prune(tx: Transaction, limits: PruneLimits): PruneCounts {
   const archived = pruneQueues(tx, 'archive', limits.archiveRetentionMs, left, counters)
   const deadCount = pruneQueues(tx, 'dlq', limits.dlqRetentionMs, limits.limit, counters)
   const markerCount = session.run(deleteMarkers, nowMs, limits.limit)
+  const effectCount = pruneLedger(tx, limits.limit)
   session.addCounters(counters)
-  return { archivedCount: stubs.length + archived, deadCount, markerCount }
+  return { archivedCount: stubs.length + archived, deadCount, markerCount, effectCount }
 }
 
 function pruneQueues(

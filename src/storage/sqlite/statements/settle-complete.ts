@@ -6,6 +6,7 @@ import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
 import { enqueueOne } from './enqueue.ts'
 import { type HotRow, hotRowColumns, leaveStub, moveToArchive, moveToDlq, plainBurial } from './leave-hot.ts'
+import { hasDoubt } from './ledger.ts'
 import { findLiveMarker, writeMarker } from './markers.ts'
 
 type Complete = Extract<SettleAction, { readonly kind: 'complete' }>
@@ -47,12 +48,14 @@ export function complete(
 ): SettleVerdict {
   const { rowid, keyHash, generation, fingerprint } = row
   const { session, nowMs } = tx
+  if (action.guard === true && hasDoubt(session, keyHash, generation)) return inDoubt(tx, rowid, counters)
   if (keyHash !== null) {
     const live = findLiveMarker(session, keyHash, nowMs)
     if (live !== undefined && live.job_id !== jobId) return conflict(tx, row, live.job_id, action, counters)
     const expiresAtMs = Math.ceil(nowMs + action.markerLifeMs)
     const key = { keyHash, jobId, generation, token, fingerprint }
-    writeMarker(session, { ...key, state: 'completed', result: action.result, expiresAtMs }, nowMs)
+    const state = action.compensated === true ? 'compensated' : 'completed'
+    writeMarker(session, { ...key, state, result: action.result, expiresAtMs }, nowMs)
     counters.add('idempotency.claims', row, 'completed')
   }
   for (const child of action.children) enqueueOne(tx, child, counters)
@@ -60,6 +63,14 @@ export function complete(
   else moveToArchive(tx, rowid, 'completed', null, action.result)
   counters.add('jobs.completed', row)
   return { kind: 'settled', outcome: 'completed', repeated: false }
+}
+
+/** The handler returned, but nobody knows what one of its calls did: a person decides before the key is free. */
+function inDoubt(tx: Transaction, rowid: number, counters: CounterSum): SettleVerdict {
+  const row = tx.session.get<HotRow>(selectWhole, rowid)
+  if (row === undefined) return { kind: 'lost' }
+  moveToDlq(tx, row, { ...plainBurial, reason: 'InDoubt', kind: 'InDoubt', failure: null, hold: true }, counters)
+  return { kind: 'settled', outcome: 'dead', repeated: false }
 }
 
 const selectWhole = `SELECT ${hotRowColumns} FROM chokaq_jobs_hot WHERE rowid = ?`

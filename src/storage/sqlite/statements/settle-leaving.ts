@@ -4,6 +4,7 @@ import type { StoredFailure } from '../../../core/failure.ts'
 import type { DeadReason } from '../../../core/job.ts'
 import type { SettleAction, SettleOutcome } from '../../../core/storage.ts'
 import type { Transaction } from '../write-transaction.ts'
+import { hasDoubt } from './ledger.ts'
 import { type HotRow, moveToArchive, moveToCancelled, moveToDlq, plainBurial } from './leave-hot.ts'
 
 type Bury = Extract<SettleAction, { readonly kind: 'bury' }>
@@ -20,9 +21,10 @@ const refusals: ReadonlySet<DeadReason> = new Set<DeadReason>(['Rejected', 'Empt
  */
 export function bury(tx: Transaction, row: HotRow, action: Bury, counters: CounterSum): SettleOutcome {
   const { reason, failure, hold } = action
+  const terminalForMs = action.terminalForMs ?? null
   const isRefusal = refusals.has(reason)
   const addFailures = !isRefusal && failure !== null && row.state === 'processing' ? 1 : 0
-  moveToDlq(tx, row, { ...plainBurial, reason, failure, kind: reason, hold, addFailures }, counters)
+  moveToDlq(tx, row, { ...plainBurial, reason, failure, kind: reason, hold, addFailures, terminalForMs }, counters)
   if (!isRefusal) counters.add('jobs.failed', row, reason)
   if (reason === 'EmptyKey') counters.add('idempotency.claims', row, 'empty_key')
   return 'dead'
@@ -55,7 +57,7 @@ export function cancel(
   failure: StoredFailure | null,
   counters: CounterSum,
 ): SettleOutcome {
-  if (!hold) {
+  if (!hold && !hasDoubt(tx.session, row.key_hash, row.generation)) {
     moveToCancelled(tx, row, counters)
     return 'cancelled'
   }

@@ -3,10 +3,11 @@ import { CounterSum } from '../../../core/counters.ts'
 import { ChokaQError } from '../../../core/errors.ts'
 import { describeFailure, serializeFailure, type StoredFailure } from '../../../core/failure.ts'
 import type { ProcessIdentity } from '../../../core/runtime.ts'
-import type { Promotion, RescuedJob, WorkerBeat } from '../../../core/storage.ts'
+import type { Promotion, RescuedJob, RescueRequest, WorkerBeat } from '../../../core/storage.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
 import { historyWith, type HotRow, hotRowColumns, isInterruptedReview, moveToDlq, plainBurial } from './leave-hot.ts'
+import { proveOwnerGone } from './ledger.ts'
 import { cancel } from './settle-leaving.ts'
 
 /** Where a row was fetched by a version that stamped no budget. */
@@ -42,12 +43,10 @@ export function hasLost(session: Session, deadWorkerIds: readonly string[]): boo
  * Returns what happened to each row. A row that the database refuses to change stays where it is and stops no other.
  * Who: any worker but the owner.
  */
-export function rescue(
-  tx: Transaction,
-  { deadWorkerIds, limit }: { readonly deadWorkerIds: readonly string[]; readonly limit: number },
-): readonly RescuedJob[] {
+export function rescue(tx: Transaction, { deadWorkerIds, provenDeadIds, limit }: RescueRequest): readonly RescuedJob[] {
   const { session } = tx
   const counters = new CounterSum()
+  for (const workerId of provenDeadIds ?? []) proveOwnerGone(session, workerId)
   const rows = session.all<HotRow>(selectLost, JSON.stringify(deadWorkerIds), limit)
   const rescued = rows.map((row) =>
     tx.row<RescuedJob | undefined>(

@@ -1,0 +1,76 @@
+/** What the effects of one attempt borrow from the worker: the ledger, its windows, and a key to derive keys from. */
+import type { WorkerConfig } from '../core/config.ts'
+import type { EventBus } from '../core/events.ts'
+import type { FetchedJob } from '../core/job.ts'
+import { toJsonText } from '../core/json-image.ts'
+import { effectKey } from '../core/key-canon.ts'
+import type { LedgerRequest, LedgerVerdict } from '../core/ledger.ts'
+import type { Runtime } from '../core/runtime.ts'
+import type { StorageDriver } from '../core/storage.ts'
+import { Batcher } from './batcher.ts'
+import { withDeadline } from './deadline.ts'
+import type { GateResult } from './fetch/gate.ts'
+import { persist } from './persist.ts'
+import { EffectScope, type ScopeGuards } from './process/effect-scope.ts'
+import type { AttemptIdentity, WorkerCore } from './worker-core.ts'
+import type { RegisteredType } from './worker-types.ts'
+
+const maxBatchCount = 500
+
+/** One ledger for the worker: what is ready in the same tick, of all its attempts, shares a transaction. */
+export function createLedger(parts: {
+  readonly driver: StorageDriver
+  readonly runtime: Runtime
+  readonly events: EventBus
+  readonly config: WorkerConfig
+  /** True once nobody waits for an answer any more. */
+  readonly stop: () => boolean
+}): Batcher<LedgerRequest, LedgerVerdict> {
+  const { driver, runtime, events, config, stop } = parts
+  const { scheduler } = runtime
+  return new Batcher({
+    scheduler,
+    maxBatchCount,
+    run: (requests) =>
+      persist({ scheduler, events, during: 'ledger', stop }, () =>
+        withDeadline(scheduler, config.statementDeadlineMs, 'ledger', driver.ledger(requests)),
+      ),
+  })
+}
+
+export function effectScopeFor(
+  core: WorkerCore,
+  of: AttemptIdentity,
+  job: FetchedJob,
+  type: RegisteredType,
+  gate: Extract<GateResult, { kind: 'run' }>,
+  guards: ScopeGuards,
+): EffectScope {
+  const { runtime, config, driver, events, ledger } = core
+  const { generation, lease } = job
+  const key = { jobId: lease.jobId, generation, ...(gate.keyHash === undefined ? {} : { keyHash: gate.keyHash }) }
+  return new EffectScope(
+    {
+      lease,
+      keyRef: gate.keyHash ?? `job:${lease.jobId}`,
+      generation,
+      attempt: of.attempt,
+      workerId: of.workerId,
+      keepMs: type.ledgerKeepMs,
+    },
+    type.handler.effects,
+    {
+      runtime,
+      bounds: config,
+      ledger: (request) => ledger.submit(request),
+      jsonText: (value, what) =>
+        toJsonText(value, what, { maxBytes: config.maxResultBytes, byteLength: (text) => runtime.byteLength(text) }),
+      derive: (name) => effectKey({ ...key, name }, (text) => runtime.sha256(text)),
+      onEffect: (effect, outcome) => {
+        if (events.active) events.emit({ name: 'effect.outcome', ...of, effect, outcome })
+      },
+      records: () => driver.inspector.effects(lease.jobId),
+    },
+    guards,
+  )
+}
