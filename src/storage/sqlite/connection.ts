@@ -31,8 +31,8 @@ const applicationId = 0x43484b51
 const maxIdleLogBytes = 64 * 1024 * 1024
 /**
  * Rows with keys change pages all over the file, and each checkpoint writes such pages back one by one and waits for the
- * disk. Eight times SQLite's default lets them gather: keyed jobs settle up to twice as fast, and the log (32 MB) is
- * still read back in well under a second after a crash.
+ * disk. Eight times SQLite's default lets them gather: keyed jobs went 1.1 to 2 times as fast, the longest pause of the
+ * event loop did not grow, and a log of 32 MB is still read back in well under a second after a crash.
  */
 const checkpointPages = 8_000
 /** Keys land all over their index; twice the driver's default keeps the pages of a few hundred thousand in memory. */

@@ -82,6 +82,21 @@ describe("another connection's write lock", () => {
     expect(await storage.rescue({ deadWorkerIds: [], limit: 10 })).toEqual([])
   })
 
+  it('does not hold up those that read, not even behind a call that waits for the lock', async () => {
+    const runtime = createFakeRuntime()
+    const path = scratchPath()
+    const storage = openStorage(path, runtime)
+    const job = newJob(runtime)
+    await storage.enqueue([job])
+    const other = userHandle(path)
+    other.exec('BEGIN IMMEDIATE')
+    const waiting = storage.enqueue([newJob(runtime)])
+    expect(await storage.inspector.get(job.id)).toMatchObject({ state: 'pending' })
+    other.exec('COMMIT')
+    await runtime.advance(5)
+    expect(await waiting).toEqual([{ kind: 'inserted' }])
+  })
+
   it('leaves the calls that wait with an answer when the storage closes', async () => {
     const runtime = createFakeRuntime()
     const path = scratchPath()
