@@ -1,7 +1,7 @@
 /** What ends a job without success: bury and refuse, skip, cancel. */
 import { deadReasons } from '../../core/job.ts'
 import { parseHistory } from '../../core/failure.ts'
-import { boom, bury, cancel, complete, retry, skip } from './actions.ts'
+import { boom, bury, cancel, retry, skip } from './actions.ts'
 import { fromTable, type CaseGroup } from './cases.ts'
 import { keyedPolicy, keyOf, minute } from './new-job.ts'
 import { keyed, operator, plain, type Scene } from './scene.ts'
@@ -110,7 +110,8 @@ export const buryCases: CaseGroup = {
       }
       expect(await scene.place(stale.lease.jobId)).toBe('processing')
       expect(await scene.marker(keyOf(scene.runtime, 'order-1').hash)).toBeUndefined()
-      await scene.mustSettle(current.lease, complete(), 'completed')
+      await scene.mustSettle(current.lease, bury(), 'dead')
+      expect(await scene.settle(stale.lease, bury()), 'the death of a later attempt').toEqual({ kind: 'lost' })
     },
 
     'a held death does not overwrite the live marker of another job': async (scene) => {

@@ -81,6 +81,14 @@ export const enqueueCases: CaseGroup = {
       scene.expect((await scene.fetchOne(plain)).lease.jobId).toBe(job.id)
     },
 
+    'of two delayed jobs only the one whose time has come is promoted': async (scene) => {
+      const due = await scene.add({ due: { kind: 'in', delayMs: minute } })
+      const early = await scene.add({ due: { kind: 'in', delayMs: minute + 2 * second } })
+      await scene.elapse(minute + second / 2)
+      scene.expect(await promoteAll(scene)).toBe(1)
+      scene.expect([await scene.place(due.id), await scene.place(early.id)]).toEqual(['pending', 'scheduled'])
+    },
+
     'delays of 30 days and beyond 2^31 ms neither fire early nor get lost': async (scene) => {
       const { expect } = scene
       const month = await scene.add({ due: { kind: 'in', delayMs: 30 * day } })

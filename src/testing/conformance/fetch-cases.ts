@@ -1,4 +1,5 @@
 /** How a worker gets jobs: which, in what order, with which lease. */
+import type { NewJob } from '../../core/job.ts'
 import { release } from './actions.ts'
 import type { CaseGroup } from './cases.ts'
 import { keyedJob, minute, newJob, policy, second } from './new-job.ts'
@@ -76,6 +77,32 @@ export const fetchCases: CaseGroup = {
         }
       }
       expect(order).toEqual([5, 3, 1, 0, 4, 2, 6])
+    },
+
+    'the order is one over all types, whatever the size of a fetch': async (scene) => {
+      const { runtime, expect } = scene
+      const { chance } = runtime
+      const types = ['a.v1', 'b.v1', 'c.v1', 'd.v1']
+      const nowMs = await scene.nowMs()
+      // One type has far more jobs than the others, and a type may be in front for long.
+      const jobs = Array.from({ length: 60 }, () => {
+        const type = chance.chance(0.6) ? 'a.v1' : chance.pick(types)
+        const due = { kind: 'at', atMs: nowMs + second + chance.int(0, 20) } as const
+        return newJob(runtime, { type, priority: chance.int(0, 1), due })
+      })
+      await scene.insert(...chance.shuffle(jobs))
+      await scene.elapse(minute)
+      await scene.driver.promote({ limit: 100 })
+      const timeOf = ({ due }: NewJob): number => (due.kind === 'at' ? due.atMs : 0)
+      const expected = [...jobs].sort(
+        (a, b) => b.priority - a.priority || timeOf(a) - timeOf(b) || (a.id < b.id ? -1 : 1),
+      )
+      const policies = types.map((type) => policy({ type }))
+      const seen: string[] = []
+      for (const limit of [1, 2, 3, 5, 8, 13, 100]) {
+        seen.push(...(await scene.fetch(policies, { limit })).map(({ lease }) => lease.jobId))
+      }
+      expect(seen.map((id) => jobs.findIndex((job) => job.id === id))).toEqual(expected.map((job) => jobs.indexOf(job)))
     },
 
     'one fetch gives its rows in order, too': async (scene) => {
