@@ -77,6 +77,8 @@ const registry = {
     `The handler of job ${d.jobId} called ctx.completeSync but did not return its value. Return what completeSync gives.`,
   CHOKAQ_COMPLETE_ROLLED_BACK: (d: { jobId: string }) =>
     `The handler of job ${d.jobId} returned what completeSync gave, but its transaction did not commit: nothing was recorded. Let the error of the transaction reach the engine.`,
+  CHOKAQ_COMPLETE_IN_DOUBT: (d: { jobId: string }) =>
+    `Job ${d.jobId} was not completed in the transaction: nobody knows what one of its effects did. Let the errors of effects end the handler.`,
   CHOKAQ_EFFECT_IN_DOUBT: (d: { effect: string; jobId: string; why: string }) =>
     `Nobody knows whether effect "${d.effect}" of job ${d.jobId} happened: ${d.why}. The job waits for a person: chokaq review.`,
   CHOKAQ_EFFECT_INPUT_CHANGED: (d: { effect: string; jobId: string }) =>

@@ -174,6 +174,12 @@ export interface Settlement {
   readonly action: SettleAction
 }
 
+/** A completion inside the caller's own synchronous transaction. */
+export interface SyncSettlement extends Settlement {
+  /** Outcomes of effects that are on their way to the ledger: recorded first, because the guard asks for them. */
+  readonly outcomes?: readonly Extract<LedgerRequest, { readonly kind: 'close' }>[]
+}
+
 export type SettleOutcome =
   'completed' | 'conflict' | 'retried' | 'dead' | 'skipped' | 'deferred' | 'cancelled' | 'released'
 
@@ -276,7 +282,7 @@ export interface StorageDriver {
   // settle
   settle(settlements: readonly Settlement[]): Promise<readonly SettleVerdict[]>
   /** Completes inside the caller's own synchronous transaction. */
-  completeSync(tx: unknown, settlement: Settlement): SettleVerdict
+  completeSync(tx: unknown, settlement: SyncSettlement): SettleVerdict
 
   // process: liveness of this worker
   registerWorker(info: WorkerInfo): Promise<void>

@@ -28,14 +28,24 @@ export class WorkerAttempt {
   readonly #attempt: Attempt
   readonly #startedMs: number
   readonly #of: AttemptIdentity
+  readonly #confirmed: () => boolean
   #scope: EffectScope | undefined
 
-  constructor(core: WorkerCore, of: AttemptIdentity, job: FetchedJob, type: RegisteredType, gate: RunnableGate) {
+  constructor(
+    core: WorkerCore,
+    of: AttemptIdentity,
+    job: FetchedJob,
+    type: RegisteredType,
+    gate: RunnableGate,
+    /** Whether this worker may still act on its leases. */
+    confirmed: () => boolean,
+  ) {
     this.#core = core
     this.#job = job
     this.#type = type
     this.#gate = gate
     this.#of = of
+    this.#confirmed = confirmed
     const { runtime, config, events, middleware } = core
     const { timeoutMs } = type.policy
     this.#startedMs = runtime.clock.monotonicMs()
@@ -58,8 +68,11 @@ export class WorkerAttempt {
         timeoutMs,
         abortGraceMs: config.abortGraceMs,
         services: {
-          ...servicesFor(core, job, type, (message, fields) => {
-            events.emit({ name: 'job.log', ...of, message, fields })
+          ...servicesFor(core, job, type, {
+            log(message, fields) {
+              events.emit({ name: 'job.log', ...of, message, fields })
+            },
+            outcomes: () => this.#scope?.outcomes() ?? [],
           }),
           effectScope: (guards) => this.#effectScope(guards),
         },
@@ -97,7 +110,7 @@ export class WorkerAttempt {
   }
 
   #effectScope(guards: ScopeGuards): EffectScope {
-    this.#scope ??= effectScopeFor(this.#core, this.#of, this.#job, this.#type, this.#gate, guards)
+    this.#scope ??= effectScopeFor(this.#core, this.#of, this.#job, this.#type, this.#gate, guards, this.#confirmed)
     return this.#scope
   }
 

@@ -45,6 +45,7 @@ export function effectScopeFor(
   type: RegisteredType,
   gate: Extract<GateResult, { kind: 'run' }>,
   guards: ScopeGuards,
+  confirmed: () => boolean,
 ): EffectScope {
   const { runtime, config, driver, events, ledger } = core
   const { generation, lease } = job
@@ -62,6 +63,8 @@ export function effectScopeFor(
     {
       runtime,
       bounds: config,
+      graceMs: config.abortGraceMs,
+      confirmed,
       ledger: (request) => ledger.submit(request),
       jsonText: (value, what) =>
         toJsonText(value, what, { maxBytes: config.maxResultBytes, byteLength: (text) => runtime.byteLength(text) }),

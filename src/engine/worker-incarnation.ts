@@ -264,14 +264,17 @@ export class Incarnation {
     const of = this.#ofAttempt(held.job, gate.attempt)
     held.ran = true
     this.#inHand.move(held, 'running')
-    const attempt = new WorkerAttempt(this.#core, of, held.job, type, gate)
+    const confirmed = (): boolean => !this.#fenced && this.#heart.confirmed
+    const attempt = new WorkerAttempt(this.#core, of, held.job, type, gate, confirmed)
     held.abort = (by) => {
       attempt.abort(by)
     }
     const { action, durationMs, abandoned } = await attempt.run()
     held.abort = undefined
     runtime.faults.reach('handler-returned')
-    leaveSlot()
+    // A suspect keeps its place until its outcome is durable: the next suspect may take this process down, and the crash
+    // would be charged to this one, too.
+    if (!held.job.suspect || abandoned !== undefined) leaveSlot()
     if (abandoned !== undefined) {
       slots.abandon(abandoned, () => {
         this.kick()

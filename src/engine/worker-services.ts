@@ -4,16 +4,22 @@ import { ChokaQError } from '../core/errors.ts'
 import type { FetchedJob } from '../core/job.ts'
 import { toJsonText } from '../core/json-image.ts'
 import { validate } from '../core/preparation.ts'
+import type { OutcomeRequest } from './process/effect-recorder.ts'
 import type { CtxServices } from './process/handler-ctx.ts'
 import { prepareJob, prepareJobSync } from './enqueue/prepare-job.ts'
 import type { WorkerCore } from './worker-core.ts'
 import type { RegisteredType } from './worker-types.ts'
 
+interface OfAttempt extends Pick<CtxServices, 'log'> {
+  /** Outcomes of effects that are on their way; throws where an effect has not come back. */
+  outcomes(): readonly OutcomeRequest[]
+}
+
 export function servicesFor(
   core: WorkerCore,
   job: FetchedJob,
   type: RegisteredType,
-  log: CtxServices['log'],
+  { log, outcomes }: OfAttempt,
 ): Omit<CtxServices, 'effectScope'> {
   const { driver, runtime, client, config } = core
   const resultText = (result: unknown): string =>
@@ -42,6 +48,7 @@ export function servicesFor(
       const checked = checkedSync(type, result)
       const verdict = driver.completeSync(tx, {
         lease: job.lease,
+        outcomes: outcomes(),
         action: {
           kind: 'complete',
           result: checked === undefined ? null : resultText(checked),
@@ -52,6 +59,10 @@ export function servicesFor(
         },
       })
       if (verdict.kind === 'refused') throw verdict.error
+      if (verdict.kind === 'settled' && verdict.outcome === 'dead') {
+        // The caller's transaction rolls back with this error, and the burial with it.
+        throw new ChokaQError('CHOKAQ_COMPLETE_IN_DOUBT', { jobId: job.lease.jobId })
+      }
       if (verdict.kind === 'lost' || verdict.outcome !== 'completed') {
         throw new ChokaQError('CHOKAQ_LEASE_LOST', { jobId: job.lease.jobId })
       }

@@ -26,7 +26,8 @@ import type { Lease } from '../../core/lease.ts'
 import type { EffectOutcome, Intent, LedgerKind, LedgerRef, LedgerRequest, LedgerVerdict } from '../../core/ledger.ts'
 import { renderKey } from '../../core/provider.ts'
 import type { Runtime } from '../../core/runtime.ts'
-import { EffectRecorder, type Outcome } from './effect-recorder.ts'
+import { declined, dropped, repeats, why } from './effect-record.ts'
+import { EffectRecorder, type Outcome, type OutcomeRequest } from './effect-recorder.ts'
 
 export interface EffectServices {
   readonly runtime: Runtime
@@ -35,6 +36,8 @@ export interface EffectServices {
   jsonText(value: unknown, what: string): string
   /** The derived 128-bit key of a name under this job's key and generation. */
   derive(name: string): string
+  /** Whether the worker's last confirmed heartbeat is young enough to act on its leases. */
+  confirmed(): boolean
   onEffect(effect: string, outcome: EffectOutcome): void
 }
 
@@ -45,6 +48,14 @@ export interface EffectFacts {
   readonly attempt: number
   readonly workerId: string
   readonly keepMs: number
+}
+
+export interface CallGuards {
+  /** Throws where the ctx may not act any more: revoked, lease lost, completed, or inside a transaction. */
+  check(effect: string): void
+  /** Rejects where this attempt must not act at all: something recorded stops it. */
+  mayAct(): Promise<void>
+  signal(): AbortSignal
 }
 
 /** What an effect asks of the whole job, whatever the handler makes of the error. */
@@ -66,20 +77,19 @@ const maxRounds = 8
 export class EffectCaller {
   readonly #facts: EffectFacts
   readonly #services: EffectServices
-  readonly #signal: () => AbortSignal
+  readonly #guards: CallGuards
   readonly #called = new Set<string>()
-  readonly #underWay = new Map<string, string>()
   readonly #recorder: EffectRecorder
   #demand: Demand | undefined
 
-  constructor(facts: EffectFacts, services: EffectServices, signal: () => AbortSignal) {
+  constructor(facts: EffectFacts, services: EffectServices, guards: CallGuards) {
     this.#facts = facts
     this.#services = services
-    this.#signal = signal
+    this.#guards = guards
     this.#recorder = new EffectRecorder(
       (request) => services.ledger(request),
       (effect) => {
-        this.#demandReview(
+        this.demandReview(
           new ChokaQError('CHOKAQ_EFFECT_DOUBLE', { effect, jobId: facts.lease.jobId }),
           effect,
           'double',
@@ -92,9 +102,9 @@ export class EffectCaller {
     return this.#demand
   }
 
-  /** Names of effects whose call has not come back. */
-  get underWay(): readonly string[] {
-    return [...this.#underWay.values()]
+  /** Outcomes that are not durable yet. */
+  get pending(): readonly OutcomeRequest[] {
+    return this.#recorder.pending
   }
 
   /** Resolves when every outcome handed over so far is durable. */
@@ -111,13 +121,7 @@ export class EffectCaller {
     const inputText = s.jsonText(input, `The input of effect "${effect.name}"`)
     const image = parseJson(inputText)
     const fingerprint = fingerprintOf(image, (text) => s.runtime.sha256(text))
-    const call: Call = { effect, ref, input: image, inputText, fingerprint }
-    this.#underWay.set(id, effect.name)
-    try {
-      return await this.#resolve(call)
-    } finally {
-      this.#underWay.delete(id)
-    }
+    return this.#resolve({ effect, ref, input: image, inputText, fingerprint })
   }
 
   #ref(effect: ResolvedEffect, item: string, kind: LedgerKind): LedgerRef {
@@ -142,6 +146,7 @@ export class EffectCaller {
           seen = []
           continue
         }
+        await this.#lastLook(call, id)
         return this.#act(call, id, key, seen)
       }
       if (verdict.kind !== 'known') throw this.#lost()
@@ -160,7 +165,7 @@ export class EffectCaller {
   ): Promise<{ value: unknown } | { absent: readonly Intent[]; rotations: number }> {
     const { effect } = call
     if (intents.some((intent) => intent.fingerprint !== call.fingerprint)) {
-      throw this.#demandReview(
+      throw this.demandReview(
         new ChokaQError('CHOKAQ_EFFECT_INPUT_CHANGED', { effect: effect.name, jobId: this.#facts.lease.jobId }),
         effect.name,
       )
@@ -211,14 +216,30 @@ export class EffectCaller {
 
   // ---- the call itself
 
+  /**
+   * Between the intent and the call the lease may have gone, above all where the process stood still. Nothing has left
+   * the machine yet, and the intent says so.
+   */
+  async #lastLook({ effect }: Call, id: string): Promise<void> {
+    try {
+      await this.#guards.mayAct()
+      this.#guards.check(effect.name)
+      if (!this.#services.confirmed()) throw this.#lost()
+    } catch (refusal) {
+      this.#record(effect, id, { state: 'not-executed', failure: describeFailure(refusal) }, 'not_executed')
+      throw refusal
+    }
+  }
+
   async #act(call: Call, id: string, key: string, seen: readonly Intent[]): Promise<unknown> {
     const { effect } = call
     let value: unknown
     try {
-      value = await effect.run(call.input, { idempotencyKey: key, signal: this.#signal() })
+      value = await effect.run(call.input, { idempotencyKey: key, signal: this.#guards.signal() })
     } catch (thrown) {
       throw this.#failed(call, id, thrown, repeats(seen, key, thrown))
     }
+    this.#services.runtime.faults.reach('effect-called')
     let text: string | null = null
     try {
       text = value === undefined ? null : this.#services.jsonText(value, `The result of effect "${effect.name}"`)
@@ -279,7 +300,7 @@ export class EffectCaller {
     const { effect } = call
     const key = doubt.find(({ providerKey }) => providerKey !== null)?.providerKey ?? this.#providerKey(call, 0)
     try {
-      const found = await effect.reconcile?.(call.input, { idempotencyKey: key, signal: this.#signal() })
+      const found = await effect.reconcile?.(call.input, { idempotencyKey: key, signal: this.#guards.signal() })
       if (found === 'absent' || (typeof found === 'object' && 'present' in found)) return found
       return 'unknown'
     } catch {
@@ -334,10 +355,11 @@ export class EffectCaller {
   #park(call: Call, reason: string): ChokaQError {
     const { jobId } = this.#facts.lease
     const error = new ChokaQError('CHOKAQ_EFFECT_IN_DOUBT', { effect: call.effect.name, jobId, why: reason })
-    return this.#demandReview(error, call.effect.name)
+    return this.demandReview(error, call.effect.name)
   }
 
-  #demandReview(error: ChokaQError, effect: string, outcome: 'review' | 'double' = 'review'): ChokaQError {
+  /** Stops the whole job: a person has to look at it, whatever the handler makes of the error. */
+  demandReview(error: ChokaQError, effect: string, outcome: 'review' | 'double' = 'review'): ChokaQError {
     this.#services.onEffect(effect, outcome)
     this.#demand = { kind: 'review', error }
     return error
@@ -353,26 +375,4 @@ export class EffectCaller {
   #lost(): ChokaQError {
     return new ChokaQError('CHOKAQ_LEASE_LOST', { jobId: this.#facts.lease.jobId })
   }
-}
-
-/** The same error again under the same key: the provider stored it and replays it, so repeating has no point. */
-function repeats(seen: readonly Intent[], key: string, thrown: unknown): boolean {
-  const { message } = describeFailure(thrown)
-  return seen.some(({ providerKey, failure }) => providerKey === key && failure?.message === message)
-}
-
-function declined(effect: string, intent: Intent): EffectDeclined {
-  return new EffectDeclined(effect, intent.failure?.message ?? 'declined', intent.failure?.code)
-}
-
-function dropped(effect: string, error: unknown): ReturnType<typeof describeFailure> {
-  return describeFailure(
-    new ChokaQError('CHOKAQ_EFFECT_RESULT_DROPPED', { effect, problem: describeFailure(error).message }),
-  )
-}
-
-function why(effect: ResolvedEffect): string {
-  return effect.provider.keyed === undefined
-    ? `its call may have been made, ${effect.provider.name} takes no keys and the effect has no reconcile`
-    : `its call may have been made, the time in which ${effect.provider.name} remembers its key is over (or its stored answer is an error) and the effect has no reconcile`
 }

@@ -13,10 +13,12 @@ export interface Outcome {
   readonly supersedes?: 'same-key' | 'all' | 'none'
 }
 
+export type OutcomeRequest = Extract<LedgerRequest, { readonly kind: 'close' }>
+
 export class EffectRecorder {
   readonly #ledger: (request: LedgerRequest) => Promise<LedgerVerdict>
   readonly #onDouble: (effect: string) => void
-  readonly #underWay = new Set<Promise<unknown>>()
+  readonly #underWay = new Map<Promise<unknown>, OutcomeRequest>()
 
   constructor(ledger: (request: LedgerRequest) => Promise<LedgerVerdict>, onDouble: (effect: string) => void) {
     this.#ledger = ledger
@@ -24,35 +26,49 @@ export class EffectRecorder {
   }
 
   record(effect: string, id: string, outcome: Outcome): void {
-    const written = this.#write(effect, id, outcome)
-    this.#underWay.add(written)
+    const request = requestOf(id, outcome)
+    const written = this.#write(effect, request)
+    this.#underWay.set(written, request)
     void written.then(() => this.#underWay.delete(written))
+  }
+
+  /** Outcomes handed over that are not durable yet. */
+  get pending(): readonly OutcomeRequest[] {
+    return [...this.#underWay.values()]
   }
 
   /** Resolves when every outcome handed over so far is durable, or was refused by a storage that is away. */
   async flush(): Promise<void> {
-    while (this.#underWay.size > 0) await Promise.all(this.#underWay)
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay.keys())
   }
 
   /** Whether another call of the effect is done too. */
-  async close(id: string, outcome: Outcome): Promise<boolean> {
-    const verdict = await this.#ledger({
-      kind: 'close',
-      id,
-      state: outcome.state,
-      result: outcome.result ?? null,
-      failure: outcome.failure ?? null,
-      replayed: outcome.replayed ?? false,
-      supersedes: outcome.supersedes ?? 'none',
-    })
+  close(id: string, outcome: Outcome): Promise<boolean> {
+    return this.#close(requestOf(id, outcome))
+  }
+
+  async #close(request: OutcomeRequest): Promise<boolean> {
+    const verdict = await this.#ledger(request)
     return verdict.kind === 'closed' && verdict.double
   }
 
-  async #write(effect: string, id: string, outcome: Outcome): Promise<void> {
+  async #write(effect: string, request: OutcomeRequest): Promise<void> {
     try {
-      if (await this.close(id, outcome)) this.#onDouble(effect)
+      if (await this.#close(request)) this.#onDouble(effect)
     } catch {
       // The intent stays open and the next attempt finds it in doubt, which is the truth.
     }
+  }
+}
+
+function requestOf(id: string, outcome: Outcome): OutcomeRequest {
+  return {
+    kind: 'close',
+    id,
+    state: outcome.state,
+    result: outcome.result ?? null,
+    failure: outcome.failure ?? null,
+    replayed: outcome.replayed ?? false,
+    supersedes: outcome.supersedes ?? 'none',
   }
 }

@@ -12,18 +12,28 @@ import type { ResolvedEffect } from '../../core/effect.ts'
 import { parseJson } from '../../core/json-image.ts'
 import type { LedgerRecord, LedgerRef } from '../../core/ledger.ts'
 import type { AttemptEnd } from '../../core/outcome.ts'
-import { EffectCaller, type EffectFacts, type EffectServices } from './effect-caller.ts'
+import { EffectCaller, type CallGuards, type EffectFacts, type EffectServices } from './effect-caller.ts'
+import type { OutcomeRequest } from './effect-recorder.ts'
 
 export interface ScopeServices extends EffectServices {
+  /** How long a call that the handler left behind may take to come back before its job is settled without it. */
+  readonly graceMs: number
   /** The job's ledger rows, for compensation. */
   records(): Promise<readonly LedgerRecord[]>
 }
 
-export interface ScopeGuards {
-  /** Throws where the ctx may not act any more: revoked, lease lost, completed, or inside a transaction. */
-  check(effect: string): void
-  signal(): AbortSignal
+export type ScopeGuards = Omit<CallGuards, 'mayAct'>
+
+/** One call that has not come back. */
+interface Under {
+  readonly effect: string
+  readonly ended: Promise<unknown>
+  /** What the handler holds. */
+  readonly given: Promise<unknown>
 }
+
+/** More rows than one look at the record gives. */
+const maxUndone = 1_000
 
 type EffectCall = (input: unknown, options?: { readonly item?: string }) => Promise<unknown>
 
@@ -34,6 +44,8 @@ export class EffectScope {
   readonly #caller: EffectCaller
   readonly #guards: ScopeGuards
   readonly #memos = new Set<string>()
+  readonly #underWay = new Set<Under>()
+  #checked: Promise<void> | undefined
   readonly calls: Readonly<Record<string, EffectCall>>
 
   constructor(
@@ -46,15 +58,69 @@ export class EffectScope {
     this.#effects = effects
     this.#services = services
     this.#guards = guards
-    this.#caller = new EffectCaller(facts, services, () => guards.signal())
+    this.#caller = new EffectCaller(facts, services, {
+      check: (effect) => {
+        guards.check(effect)
+      },
+      mayAct: () => this.#mayAct(),
+      signal: () => guards.signal(),
+    })
     const calls: Record<string, EffectCall> = Object.create(null) as Record<string, EffectCall>
     for (const [key, effect] of effects) {
-      calls[key] = async (input, options) => {
-        guards.check(effect.name)
-        return this.#caller.call(effect, input, options?.item)
-      }
+      calls[key] = (input, options) => this.#track(effect.name, this.#call(effect, input, options?.item))
     }
     this.calls = Object.freeze(calls)
+  }
+
+  async #call(effect: ResolvedEffect, input: unknown, item: string | undefined): Promise<unknown> {
+    this.#guards.check(effect.name)
+    // Asked for now, so that it shares a transaction with the intent; awaited just before the call.
+    this.#mayAct().catch(() => undefined)
+    return this.#caller.call(effect, input, item)
+  }
+
+  #track(effect: string, ended: Promise<unknown>): Promise<unknown> {
+    const under: Under = { effect, ended, given: ended.then((value) => value) }
+    const gone = (): void => void this.#underWay.delete(under)
+    this.#underWay.add(under)
+    ended.then(gone, gone)
+    return under.given
+  }
+
+  /** The first attempt of a job may inherit the record of an earlier job of its key. Later ones looked in check(). */
+  #mayAct(): Promise<void> {
+    this.#checked ??= this.#refuseOrphans()
+    return this.#checked
+  }
+
+  async #refuseOrphans(): Promise<void> {
+    const { lease, keyRef, generation } = this.#facts
+    const verdict = await this.#services.ledger({ kind: 'names', lease, keyRef, generation })
+    if (verdict.kind !== 'names') throw this.#lost()
+    const [orphan, ...others] = this.#orphansOf(verdict.names)
+    if (orphan === undefined) return
+    const error = new ChokaQError('CHOKAQ_EFFECT_ORPHANED', { effects: [orphan, ...others], jobId: lease.jobId })
+    throw this.#caller.demandReview(error, orphan)
+  }
+
+  #orphansOf(names: readonly string[]): readonly string[] {
+    const declared = new Set(Array.from(this.#effects.values(), ({ name }) => name))
+    return names.filter((name) => !declared.has(name))
+  }
+
+  /**
+   * What a completion in the handler's own transaction has to record first: outcomes that are on their way. Throws where
+   * an effect has not come back.
+   */
+  outcomes(): readonly OutcomeRequest[] {
+    this.#refuseUnawaited()
+    return this.#caller.pending
+  }
+
+  #refuseUnawaited(): void {
+    const [under] = this.#underWay
+    if (under === undefined) return
+    throw new ChokaQError('CHOKAQ_EFFECT_UNAWAITED', { effect: under.effect, jobId: this.#facts.lease.jobId })
   }
 
   /** What ends the attempt before its handler runs; undefined where the handler may run. */
@@ -62,8 +128,8 @@ export class EffectScope {
     const { lease, keyRef, generation } = this.#facts
     const verdict = await this.#services.ledger({ kind: 'names', lease, keyRef, generation })
     if (verdict.kind !== 'names') return { kind: 'threw', thrown: this.#lost() }
-    const declared = new Set(Array.from(this.#effects.values(), ({ name }) => name))
-    const orphans = verdict.names.filter((name) => !declared.has(name))
+    this.#checked = Promise.resolve()
+    const orphans = this.#orphansOf(verdict.names)
     if (orphans.length > 0) {
       const error = new ChokaQError('CHOKAQ_EFFECT_ORPHANED', { effects: orphans, jobId: lease.jobId })
       return { kind: 'parked', failure: describeFailure(error) }
@@ -76,7 +142,6 @@ export class EffectScope {
     this.#memos.add(name)
     const { lease, keyRef, generation, workerId, attempt, keepMs } = this.#facts
     const ref: LedgerRef = { kind: 'memo', keyRef, generation, name, item: '' }
-    // The first attempt of a job without effects before it cannot have a memo: one look less on the usual way.
     const known = await this.#services.ledger({ kind: 'recall', lease, ref })
     if (known.kind === 'recalled' && known.found) return read(known.result)
     if (known.kind === 'lost') throw this.#lost()
@@ -89,7 +154,10 @@ export class EffectScope {
   }
 
   async finish(end: AttemptEnd): Promise<AttemptEnd> {
-    const [unawaited] = this.#caller.underWay
+    const [unawaited] = this.#underWay
+    // Nobody awaits them any more: their rejection must not end the process.
+    for (const { given } of this.#underWay) given.catch(() => undefined)
+    if (end.kind === 'returned' || end.kind === 'threw') await this.#quiet()
     await this.#caller.flush()
     if (end.kind === 'aborted' && end.by === 'lease-lost') return end
     const { demand } = this.#caller
@@ -107,28 +175,38 @@ export class EffectScope {
     }
     if (unawaited !== undefined && end.kind === 'returned') {
       const { jobId } = this.#facts.lease
-      return { kind: 'threw', thrown: new ChokaQError('CHOKAQ_EFFECT_UNAWAITED', { effect: unawaited, jobId }) }
+      return { kind: 'threw', thrown: new ChokaQError('CHOKAQ_EFFECT_UNAWAITED', { effect: unawaited.effect, jobId }) }
     }
     return end
+  }
+
+  /** Of calls made together, one may fail while the others are under way: what came of them is worth a short wait. */
+  async #quiet(): Promise<void> {
+    if (this.#underWay.size === 0) return
+    const { runtime, graceMs } = this.#services
+    await new Promise<void>((resolve) => {
+      const timer = runtime.scheduler.after(graceMs, resolve)
+      void Promise.allSettled(Array.from(this.#underWay, ({ ended }) => ended)).then(() => {
+        timer.cancel()
+        resolve()
+      })
+    })
   }
 
   /** Undoes what is done, newest first; each undoing is an effect of its own, so a crash in it is resumed. */
   async #compensate(): Promise<AttemptEnd> {
     const byName = new Map(Array.from(this.#effects.values(), (effect) => [effect.name, effect]))
     const { generation } = this.#facts
-    const done = (await this.#services.records()).filter(
-      (row) => row.kind === 'effect' && row.state === 'done' && row.generation === generation,
-    )
+    const records = await this.#services.records()
+    if (records.length >= maxUndone) {
+      return this.#cannotUndo('', `its key has ${maxUndone} recorded calls or more, which is more than one job undoes`)
+    }
+    const done = records.filter((row) => row.kind === 'effect' && row.state === 'done' && row.generation === generation)
     try {
       for (const row of [...done].reverse()) {
         const effect = byName.get(row.name)
         if (effect?.compensate === undefined) {
-          const error = new ChokaQError('CHOKAQ_EFFECT_IN_DOUBT', {
-            effect: row.name,
-            jobId: this.#facts.lease.jobId,
-            why: 'it happened and is to be undone, but the effect declares no compensate',
-          })
-          return { kind: 'parked', failure: describeFailure(error) }
+          return this.#cannotUndo(row.name, 'it happened and is to be undone, but the effect declares no compensate')
         }
         this.#guards.check(effect.name)
         await this.#caller.call(
@@ -142,6 +220,14 @@ export class EffectScope {
       return this.finish({ kind: 'threw', thrown })
     }
     return this.finish({ kind: 'returned', result: null, children: [], compensated: true })
+  }
+
+  #cannotUndo(effect: string, why: string): AttemptEnd {
+    const { jobId } = this.#facts.lease
+    return {
+      kind: 'parked',
+      failure: describeFailure(new ChokaQError('CHOKAQ_EFFECT_IN_DOUBT', { effect, jobId, why })),
+    }
   }
 
   #lost(): ChokaQError {

@@ -116,9 +116,10 @@ export class Sweeper {
     for (;;) {
       const call = driver.prune({ limit: pruneBatch, archiveRetentionMs, dlqRetentionMs })
       const counts = await this.#bounded('prune', call)
-      const total = counts.archivedCount + counts.deadCount + counts.markerCount
+      const { archivedCount, deadCount, markerCount, effectCount } = counts
+      const total = archivedCount + deadCount + markerCount + effectCount
       if (total > 0) events.emit({ name: 'sweep.pruned', ...counts })
-      const full = Math.max(counts.archivedCount, counts.deadCount, counts.markerCount) >= pruneBatch
+      const full = Math.max(archivedCount, deadCount, markerCount, effectCount) >= pruneBatch
       if (!full || !this.#running) return
     }
   }

@@ -21,6 +21,7 @@ import type {
   RescuedJob,
   RescueRequest,
   Settlement,
+  SyncSettlement,
   SettleVerdict,
   StartRequest,
   StartVerdict,
@@ -160,8 +161,9 @@ export class SqliteStorageDriver implements StorageDriver {
     })
   }
 
-  completeSync(tx: unknown, settlement: Settlement): SettleVerdict {
+  completeSync(tx: unknown, settlement: SyncSettlement): SettleVerdict {
     return this.#inUserTransaction('completeSync', tx, (own) => {
+      ledger(own, settlement.outcomes ?? [])
       const counters = new CounterSum()
       const verdict = own.row<SettleVerdict>(
         counters,

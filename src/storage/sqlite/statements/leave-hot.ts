@@ -10,8 +10,8 @@ import type { ArchiveOutcome, DeadReason } from '../../../core/job.ts'
 import { jobColumns } from '../../row-mapping.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
-import { hasDoubt } from './ledger.ts'
-import { findLiveMarker, writeMarker } from './markers.ts'
+import { holdsKey } from './ledger.ts'
+import { deleteMarker, findLiveMarker, findMarker, writeMarker } from './markers.ts'
 
 /** What every ending needs to know of a hot row. */
 export interface HotRow {
@@ -117,7 +117,8 @@ const buryHot = `INSERT INTO chokaq_jobs_dlq (${kept}, reason, in_doubt, duplica
 export function moveToDlq(tx: Transaction, row: HotRow, burial: Burial, counters: CounterSum): void {
   const { session, nowMs } = tx
   // An effect in doubt holds the key, whatever ended the job: only a decision of a person may free it.
-  const hold = burial.hold || hasDoubt(session, row.key_hash, row.generation)
+  const hold = burial.hold || holdsKey(session, row.key_hash, row.generation)
+  if (!hold) forgetOwnDoubt(tx, row)
   const leftMarker = hold ? holdKey(tx, row) : leaveTerminal(tx, row, burial)
   session.run(
     buryHot,
@@ -141,9 +142,19 @@ export function moveToDlq(tx: Transaction, row: HotRow, burial: Burial, counters
 
 /** Moves a row into the archive as cancelled and counts it. Precondition: nothing of its key is in doubt. */
 export function moveToCancelled(tx: Transaction, row: HotRow, counters: CounterSum): void {
+  forgetOwnDoubt(tx, row)
   moveToArchive(tx, row.rowid, 'cancelled', null, null)
   counters.add('jobs.cancelled', row)
   countReleasedKey(row, false, counters)
+}
+
+/**
+ * A job that a decision sent back keeps its marker in doubt while it is hot. Where it ends with nothing in doubt, the
+ * marker would hold the key for ever: no review shows it any more.
+ */
+function forgetOwnDoubt({ session }: Transaction, { key_hash: keyHash, id }: HotRow): void {
+  const marker = keyHash === null ? undefined : findMarker(session, keyHash)
+  if (marker?.state === 'in_doubt' && marker.job_id === id) deleteMarker(session, marker.key_hash)
 }
 
 function countReleasedKey(row: HotRow, leftMarker: boolean, counters: CounterSum): void {

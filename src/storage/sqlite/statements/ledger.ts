@@ -238,6 +238,25 @@ export function hasDoubt(session: Session, keyHash: string | null, generation: n
   return keyHash !== null && session.get(selectDoubt, keyHash, generation) !== undefined
 }
 
+const selectDouble = `SELECT 1 AS found FROM chokaq_effects
+  WHERE key_ref = ? AND generation = ? AND kind IN ('effect', 'compensation') AND state = 'done'
+  GROUP BY kind, name, item
+  HAVING count(*) > 1 AND (count(provider_key) < count(*) OR count(DISTINCT provider_key) > 1) LIMIT 1`
+
+/** Whether an effect of a key and generation happened twice: a late outcome came after another call's. */
+export function hasDouble(session: Session, keyHash: string | null, generation: number): boolean {
+  return keyHash !== null && session.get(selectDouble, keyHash, generation) !== undefined
+}
+
+/**
+ * Whether a key may not be free while its job ends without success: an effect is in doubt, or a person asked to undo
+ * what is done and it is not undone yet.
+ */
+export function holdsKey(session: Session, keyHash: string | null, generation: number): boolean {
+  if (keyHash === null) return false
+  return hasDoubt(session, keyHash, generation) || session.get(selectCompensate, keyHash, generation) !== undefined
+}
+
 const markOwnerGone = `UPDATE chokaq_effects SET owner_gone = 1 WHERE worker_id = ? AND state = 'open'`
 
 /** The worker's process is certainly gone: no late call of it can still arrive. Who: rescue. */

@@ -14,8 +14,9 @@ import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
 import { audit } from './audit.ts'
 import { conditionsOf } from './inspect.ts'
-import { type HotRow, hotRowColumns, moveToCancelled } from './leave-hot.ts'
+import { type HotRow, hotRowColumns } from './leave-hot.ts'
 import { deleteMarker, findMarker, isLive, type Marker, newestGeneration } from './markers.ts'
+import { cancel } from './settle-leaving.ts'
 
 const insertQueue = `INSERT INTO chokaq_queues (name, paused) VALUES (?, 0) ON CONFLICT (name) DO NOTHING`
 const setPaused = 'UPDATE chokaq_queues SET paused = ? WHERE name = ?'
@@ -44,9 +45,10 @@ const requestCancel =
   'UPDATE chokaq_jobs_hot SET cancel_requested_at = coalesce(cancel_requested_at, ?) WHERE rowid = ?'
 
 /**
- * cancel: scheduled | pending -> archive as cancelled; on an owned row only the wish is written
+ * cancel: scheduled | pending -> archive as cancelled, or dlq in doubt where an effect is; on an owned row only the wish
+ * is written
  * Precondition: in hot.
- * Returns cancelled, requested, finished or not-found.
+ * Returns cancelled, requested, finished (also where it went to the dlq) or not-found.
  * Who: an operator.
  */
 export function cancelJob(tx: Transaction, jobId: string, by: Actor): CancelVerdict {
@@ -63,11 +65,12 @@ export function cancelJob(tx: Transaction, jobId: string, by: Actor): CancelVerd
   }
   const counters = new CounterSum()
   // A late repetition of the last owner's settle must not take this for its own work.
-  session.run(raiseToken, session.reserveTokens(1), row.rowid)
-  moveToCancelled(tx, row, counters)
+  const token = session.reserveTokens(1)
+  session.run(raiseToken, token, row.rowid)
+  const outcome = cancel(tx, { ...row, token }, false, null, counters)
   session.addCounters(counters)
   audit(tx, by, 'cancel', jobId, { state: row.state })
-  return { kind: 'cancelled' }
+  return outcome === 'dead' ? { kind: 'finished', state: 'dead' } : { kind: 'cancelled' }
 }
 
 const promoteOne = `UPDATE chokaq_jobs_hot SET state = 'pending', run_at = ? WHERE id = ? AND state = 'scheduled'`

@@ -6,7 +6,7 @@ import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
 import { enqueueOne } from './enqueue.ts'
 import { type HotRow, hotRowColumns, leaveStub, moveToArchive, moveToDlq, plainBurial } from './leave-hot.ts'
-import { hasDoubt } from './ledger.ts'
+import { hasDouble, hasDoubt } from './ledger.ts'
 import { findLiveMarker, writeMarker } from './markers.ts'
 
 type Complete = Extract<SettleAction, { readonly kind: 'complete' }>
@@ -48,7 +48,9 @@ export function complete(
 ): SettleVerdict {
   const { rowid, keyHash, generation, fingerprint } = row
   const { session, nowMs } = tx
-  if (action.guard === true && hasDoubt(session, keyHash, generation)) return inDoubt(tx, rowid, counters)
+  if (action.guard === true && (hasDoubt(session, keyHash, generation) || hasDouble(session, keyHash, generation))) {
+    return inDoubt(tx, rowid, counters)
+  }
   if (keyHash !== null) {
     const live = findLiveMarker(session, keyHash, nowMs)
     if (live !== undefined && live.job_id !== jobId) return conflict(tx, row, live.job_id, action, counters)
@@ -65,7 +67,7 @@ export function complete(
   return { kind: 'settled', outcome: 'completed', repeated: false }
 }
 
-/** The handler returned, but nobody knows what one of its calls did: a person decides before the key is free. */
+/** The handler returned, but one of its calls is in doubt or happened twice: a person decides before the key is free. */
 function inDoubt(tx: Transaction, rowid: number, counters: CounterSum): SettleVerdict {
   const row = tx.session.get<HotRow>(selectWhole, rowid)
   if (row === undefined) return { kind: 'lost' }

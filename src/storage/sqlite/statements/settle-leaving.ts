@@ -4,7 +4,7 @@ import type { StoredFailure } from '../../../core/failure.ts'
 import type { DeadReason } from '../../../core/job.ts'
 import type { SettleAction, SettleOutcome } from '../../../core/storage.ts'
 import type { Transaction } from '../write-transaction.ts'
-import { hasDoubt } from './ledger.ts'
+import { holdsKey } from './ledger.ts'
 import { type HotRow, moveToArchive, moveToCancelled, moveToDlq, plainBurial } from './leave-hot.ts'
 
 type Bury = Extract<SettleAction, { readonly kind: 'bury' }>
@@ -57,7 +57,7 @@ export function cancel(
   failure: StoredFailure | null,
   counters: CounterSum,
 ): SettleOutcome {
-  if (!hold && !hasDoubt(tx.session, row.key_hash, row.generation)) {
+  if (!hold && !holdsKey(tx.session, row.key_hash, row.generation)) {
     moveToCancelled(tx, row, counters)
     return 'cancelled'
   }
