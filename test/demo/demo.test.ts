@@ -60,6 +60,6 @@ describe('chokaq demo', () => {
   it('refuses wrong options', async () => {
     const demo = spawnCli(['demo', '--deliveries', '7'], tmpdir())
     expect(await demo.done).toBe(2)
-    expect(demo.stderr()).toContain('Give a whole number from 30')
+    expect(demo.stderr()).toContain('Give a whole number from 60')
   })
 })

@@ -31,7 +31,8 @@ export interface DeliveryPlan {
   readonly exampleCount: number
 }
 
-export const minDeliveries = 30
+/** Fewer would leave too little work for the kills to interrupt. */
+export const minDeliveries = 60
 /** How many of the requests are redeliveries. */
 const redeliveryShare = 1 / 3
 const minConflicts = 2

@@ -35,9 +35,15 @@ export class Killer {
 
   #killCount = 0
   #isOver = false
+  #isReplacing = false
 
   constructor(options: KillerOptions) {
     this.#options = options
+  }
+
+  /** Nobody works in the place: what is sent now cannot be interrupted there. */
+  get isReplacing(): boolean {
+    return this.#isReplacing
   }
 
   /** How far the sender may go: one kill ahead, so that the kills are spread over the whole run. */
@@ -52,8 +58,10 @@ export class Killer {
       // Most kills wait for a charge in flight; the others take any handler that runs.
       const wantsCharge = this.#killCount % killsPerRound !== killsPerRound - 1
       if (this.#isDue() && (await this.#isHittable(wantsCharge))) {
+        this.#isReplacing = true
         await this.#kill()
         await place.start()
+        this.#isReplacing = false
       } else {
         await wait(lookMs, undefined, { signal })
       }

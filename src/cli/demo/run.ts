@@ -51,7 +51,7 @@ const dripMs = 800
 
 export class Run {
   /** Holds the database, the ledger and what the processes printed. */
-  readonly folder = mkdtempSync(join(tmpdir(), 'chokaq-demo-'))
+  readonly folder: string
   readonly plan: DeliveryPlan
   readonly #options: RunOptions
   readonly #screen: Screen
@@ -69,6 +69,7 @@ export class Run {
     this.#options = options
     this.#screen = screen
     this.plan = planDeliveries(options.seed, options.requestCount, loadExamples())
+    this.folder = mkdtempSync(join(tmpdir(), 'chokaq-demo-'))
   }
 
   /** Rejects where a process ended by itself, the run took too long, or `stop` was called. Children are gone either way. */
@@ -201,6 +202,7 @@ export class Run {
     const { signal } = this.#abort
     for (const group of live) {
       const isAhead = this.#sentGroups / live.length > killer.allowedProgress
+      while (isAhead && killer.isReplacing) await wait(lookMs, undefined, { signal })
       await wait(isAhead ? dripMs : gapMs, undefined, { signal })
       sender.send(group)
       this.#sentGroups += 1
