@@ -3,7 +3,7 @@
  * `cause` and AggregateError, because `fetch` wraps the reason: a TypeError is a network blip, a SyntaxError an HTML
  * error page. Nothing is fatal by its class.
  */
-import { NotExecuted } from './control-flow.ts'
+import { EffectDeclined, NotExecuted, RetryAfter } from './control-flow.ts'
 
 /**
  * `not-executed`: the action certainly did not happen. `terminal`: it was decided for good (a declined card); asking
@@ -38,29 +38,44 @@ const duringTheCall: ReadonlySet<string> = new Set([
 ])
 const maxVisited = 50
 
-/** The engine's verdict over an error; the provider's own, where it has one, goes first. */
+/** The engine's verdict over an error; the provider's own, where it has one, goes before the walk over its causes. */
 export function classifyError(error: unknown, ofProvider?: (error: unknown) => Verdict | undefined): Verdict {
-  const said = askProvider(error, ofProvider)
-  if (said !== undefined) return said
-  let proven = false
-  const seen = new Set<unknown>()
-  const waiting: unknown[] = [error]
-  while (waiting.length > 0 && seen.size < maxVisited) {
-    const each = waiting.pop()
-    if (typeof each !== 'object' || each === null || seen.has(each)) continue
-    seen.add(each)
-    if (each instanceof NotExecuted) return 'not-executed'
-    const code = read(each, 'code')
-    if (typeof code === 'string') {
-      if (duringTheCall.has(code)) return 'ambiguous'
-      if (beforeTheCall.has(code)) proven = true
-    }
-    // ETIMEDOUT of connect() itself says so in `syscall`; it is covered by the connect codes above where it is proven.
-    waiting.push(read(each, 'cause'))
-    const errors = read(each, 'errors')
-    if (Array.isArray(errors)) waiting.push(...(errors as unknown[]))
+  // What the effect's own code says by type is meant.
+  if (error instanceof EffectDeclined) return 'terminal'
+  if (error instanceof NotExecuted || error instanceof RetryAfter) return 'not-executed'
+  return askProvider(error, ofProvider) ?? (readProof(error, new Set()) === 'before' ? 'not-executed' : 'ambiguous')
+}
+
+/** `before`: nothing can have left the machine. `during`: something may have. Undefined: it says neither. */
+type Proof = 'before' | 'during' | undefined
+
+/** One cause that proves is enough; of errors that stand side by side each must. `during` outweighs everything. */
+function readProof(error: unknown, seen: Set<unknown>): Proof {
+  if (typeof error !== 'object' || error === null || seen.has(error)) return undefined
+  if (seen.size >= maxVisited) return 'during'
+  seen.add(error)
+  if (error instanceof NotExecuted || error instanceof RetryAfter) return 'before'
+  const proofs = [codeProof(error), readProof(read(error, 'cause'), seen)]
+  const errors = read(error, 'errors')
+  if (Array.isArray(errors) && errors.length > 0) {
+    const siblings = (errors as unknown[]).slice(0, maxVisited).map((each) => readProof(each, seen))
+    proofs.push(errors.length <= maxVisited && siblings.every((proof) => proof === 'before') ? 'before' : 'during')
   }
-  return proven ? 'not-executed' : 'ambiguous'
+  if (proofs.includes('during')) return 'during'
+  return proofs.includes('before') ? 'before' : undefined
+}
+
+/** On an open connection the same codes mean that the peer went away in mid-call. */
+const onOpenConnection: ReadonlySet<unknown> = new Set(['read', 'write', 'writev', 'shutdown'])
+
+function codeProof(error: object): Proof {
+  const code = read(error, 'code')
+  if (typeof code !== 'string') return undefined
+  const syscall = read(error, 'syscall')
+  if (onOpenConnection.has(syscall)) return 'during'
+  if (code === 'ETIMEDOUT' && syscall === 'connect') return 'before'
+  if (duringTheCall.has(code)) return 'during'
+  return beforeTheCall.has(code) ? 'before' : undefined
 }
 
 function askProvider(
@@ -68,7 +83,8 @@ function askProvider(
   ofProvider: ((error: unknown) => Verdict | undefined) | undefined,
 ): Verdict | undefined {
   try {
-    return ofProvider?.(error)
+    const said: unknown = ofProvider?.(error)
+    return said === 'not-executed' || said === 'ambiguous' || said === 'terminal' ? said : undefined
   } catch {
     // A classifier that throws proves nothing.
     return undefined

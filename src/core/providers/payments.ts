@@ -72,10 +72,30 @@ export const paypalPayments = defineProvider({
 
 function classifyPaypal(error: unknown): Verdict | undefined {
   const status = statusOf(error)
-  // 422 UNPROCESSABLE_ENTITY is the business answer (declined, already captured); the request was understood.
-  if (status === 422) return 'terminal'
+  if (status === 422) return classifyIssues(issuesOf(error))
   if (status === 400) return 'not-executed'
   return refusedAtTheDoor(status)
+}
+
+/**
+ * 422 UNPROCESSABLE_ENTITY is the business answer, but "already captured" may be the echo of our own first call: that
+ * proves nothing. Nor does an answer whose issue cannot be read.
+ */
+function classifyIssues(issues: readonly string[]): Verdict {
+  const isEcho = issues.some((issue) => /ALREADY|PREVIOUS|DUPLICATE|FULLY_REFUNDED/.test(issue))
+  return issues.length > 0 && !isEcho ? 'terminal' : 'ambiguous'
+}
+
+/** `details[].issue` of the body, wherever an HTTP client or the SDK keeps that. */
+function issuesOf(error: unknown): readonly string[] {
+  const response = property(error, 'response')
+  for (const place of [error, property(error, 'result'), property(error, 'body'), property(response, 'data')]) {
+    const details = property(place, 'details')
+    if (!Array.isArray(details)) continue
+    const issues = details.map((detail: unknown) => property(detail, 'issue'))
+    return issues.filter((issue) => typeof issue === 'string')
+  }
+  return []
 }
 
 /**
