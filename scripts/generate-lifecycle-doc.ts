@@ -30,8 +30,8 @@ Whoever changes an owned job must hold its lease: job id and token. The token co
 and everyone but the owner raises it. So the lease of a stale worker matches no row, and its settle changes nothing.`
 
 const afterDiagram = `The table pairs every source of a verb with every target, and so does the drawing. Two arrows never happen: a job that
-waits (\`scheduled\`, \`pending\`) and is cancelled goes to the archive, not to the DLQ. \`resolve\` has no call yet; how a job
-in doubt is ended today stands in [idempotent handlers](idempotent-handlers.md#when-a-job-is-dead).`
+waits (\`scheduled\`, \`pending\`) and is cancelled goes to the archive, not to the DLQ. The four decisions
+behind \`resolve\` stand in [effects](effects.md#reviews).`
 
 const afterTable = `## How a job ends
 
@@ -39,7 +39,7 @@ const afterTable = `## How a job ends
 | ------- | ----------- | ---------------------------------------------------------------------------------------- |
 | archive | \`completed\` | the handler returned, and its result was stored                                          |
 | archive | \`skipped\`   | a duplicate: \`duplicateOf\` names the job it repeats, \`result\` is that job's, if it has one |
-| archive | \`cancelled\` | an operator asked for it                                                                 |
+| archive | \`cancelled\` | an operator asked for it, or gave a review up                                                                 |
 | DLQ     | \`dead\`      | \`reason\` says why; [idempotent handlers](idempotent-handlers.md#when-a-job-is-dead) says what to do |`
 
 /** The whole page, formatted as Prettier wants it. */

@@ -54,6 +54,10 @@ export const handler: RequestHandler = webhook({
   payload: (raw) => ({ deliveryId: 'd', size: raw.length }),
 })
 
+export const sdk = {
+  charges: { create: async (_p: object, _o: object): Promise<{ id: string }> => ({ id: 'ch_1' }) },
+}
+
 /** No port is opened. */
 export const createServer = (_listener: RequestListener): { listen(port: number): void } => ({
   listen: () => undefined,

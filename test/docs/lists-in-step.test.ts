@@ -96,9 +96,11 @@ describe('docs/configuration.md', () => {
     })
   })
 
-  it('has every option of enqueue and of the SQLite storage', () => {
+  it('has every option of an effect, of enqueue and of the SQLite storage', () => {
+    const effect = new SourceTypes('src/core/effect.ts').members('EffectDefinition')
     const enqueue = new SourceTypes('src/engine/enqueue/enqueue-options.ts').members('EnqueueOptions')
     const sqlite = new SourceTypes('src/storage/sqlite/index.ts').members('SqliteOptions')
+    expect(firstWords('docs/configuration.md', 'Effect')).toEqual(effect)
     expect(firstWords('docs/configuration.md', 'Enqueue')).toEqual(enqueue)
     expect(firstWords('docs/configuration.md', 'SQLite')).toEqual(sqlite)
   })
