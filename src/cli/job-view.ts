@@ -46,16 +46,16 @@ export interface JobStory {
 export function storyValue({ job, marker, duplicates }: JobStory): object {
   return {
     ...job,
-    payload: parsed(job.payload),
-    result: parsed(job.result),
+    payload: jsonOrText(job.payload),
+    result: jsonOrText(job.result),
     history: parseHistory(job.history),
-    marker: marker === undefined ? null : { ...marker, result: parsed(marker.result) },
+    marker: marker === undefined ? null : { ...marker, result: jsonOrText(marker.result) },
     duplicates: duplicates.map(({ id }) => id),
   }
 }
 
 /** A stored text is JSON; one that is none is shown as it is. */
-function parsed(text: string | null): unknown {
+export function jsonOrText(text: string | null): unknown {
   if (text === null) return null
   try {
     return JSON.parse(text) as unknown
@@ -130,7 +130,7 @@ function timesText(job: JobRecord): string {
 
 function jsonSection(title: string, text: string | null): string {
   if (text === null) return ''
-  const value = parsed(text)
+  const value = jsonOrText(text)
   return `${title}\n${indented(typeof value === 'string' ? JSON.stringify(value) : JSON.stringify(value, null, 2))}`
 }
 

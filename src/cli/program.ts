@@ -8,6 +8,7 @@ import { registerDlq } from './commands/dlq.ts'
 import { registerEnqueue } from './commands/enqueue.ts'
 import { registerJobs } from './commands/jobs.ts'
 import { registerQueues } from './commands/queues.ts'
+import { registerReview } from './commands/review.ts'
 import { registerWork } from './commands/work.ts'
 import { registerDemo } from './demo/command.ts'
 import { exitCodes, exitCodeTable, type ExitCode } from './exit-codes.ts'
@@ -43,6 +44,7 @@ export function buildProgram(host: CommandHost): Command {
   registerEnqueue(program, host)
   registerJobs(program, host)
   registerDlq(program, host)
+  registerReview(program, host)
   registerQueues(program, host)
   registerChecklist(program, host)
   registerConfig(program, host)

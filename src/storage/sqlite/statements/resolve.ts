@@ -107,11 +107,14 @@ function decide(
   }
 }
 
-const closeDoubt = `UPDATE chokaq_effects SET state = ?, closed_at = coalesce(closed_at, ?), result = ? WHERE id = ?
+const closeDoubt = `UPDATE chokaq_effects SET state = ?, closed_at = coalesce(closed_at, ?), result = NULL WHERE id = ?
   AND state IN ('open', 'ambiguous')`
+/** What happened after all has no failure: a row that is done and has one says that its result was dropped. */
+const adoptDoubt = `UPDATE chokaq_effects SET state = 'done', closed_at = coalesce(closed_at, ?), result = ?,
+    failure = NULL WHERE id = ? AND state IN ('open', 'ambiguous')`
 
 function closeAll({ session, nowMs }: Transaction, doubts: readonly DoubtRow[], state: string): void {
-  for (const { id } of doubts) session.run(closeDoubt, state, nowMs, null, id)
+  for (const { id } of doubts) session.run(closeDoubt, state, nowMs, id)
 }
 
 function adoptEffect(
@@ -129,7 +132,7 @@ function adoptEffect(
   )
   const newest = wanted.at(-1)
   if (newest === undefined) return `no effect "${effect?.name ?? ''}" of this job is in doubt`
-  tx.session.run(closeDoubt, 'done', tx.nowMs, result, newest.id)
+  tx.session.run(adoptDoubt, tx.nowMs, result, newest.id)
   closeAll(tx, wanted.slice(0, -1), 'superseded')
   backToPending(tx, row)
   return undefined
