@@ -69,27 +69,42 @@ export class Gate {
   }
 
   async pass(job: FetchedJob, handler: ResolvedHandler, policy: TypePolicy): Promise<GateResult> {
-    let payload: PreparedPayload
-    let claimed = { hash: job.key?.hash, prefix: job.key?.prefix }
+    const hasKey = !policy.keyed || job.key !== undefined
+    // Reading the payload runs the user's schema, which may be what took the last worker down. A suspect is started
+    // first: then the crash is charged to it alone, and not as a fetch crash to all that were fetched with it.
+    if (job.suspect && job.state === 'fetched' && hasKey) return this.#startThenRead(job, handler, policy)
+    const read = await this.#read(job, handler, policy)
+    if (read.kind !== 'read') return read
+    if (job.state === 'processing') {
+      const firstStartedAtMs = job.firstStartedAtMs ?? this.#parts.runtime.clock.nowMs()
+      return run(read, job.attempt, firstStartedAtMs)
+    }
+    const verdict = await this.#starts.submit({ lease: job.lease, policy })
+    if (verdict.kind !== 'started') return this.#notStarted(job, handler, verdict)
+    return run(read, verdict.attempt, verdict.firstStartedAtMs)
+  }
+
+  async #startThenRead(job: FetchedJob, handler: ResolvedHandler, policy: TypePolicy): Promise<GateResult> {
+    const verdict = await this.#starts.submit({ lease: job.lease, policy })
+    if (verdict.kind !== 'started') return this.#notStarted(job, handler, verdict)
+    const read = await this.#read(job, handler, policy)
+    return read.kind === 'read' ? run(read, verdict.attempt, verdict.firstStartedAtMs) : read
+  }
+
+  /** The payload through its schema, and the key claimed where the producer could not. */
+  async #read(job: FetchedJob, handler: ResolvedHandler, policy: TypePolicy): Promise<Read | GateResult> {
     try {
       const read = readPayload(handler.contract, job.payload)
-      payload = read instanceof Promise ? await read : read
-      if (policy.keyed && job.key === undefined) {
-        const claim = await this.#claim(job, handler, payload)
-        if ('kind' in claim) return claim
-        claimed = claim
+      const payload = read instanceof Promise ? await read : read
+      if (!policy.keyed || job.key !== undefined) {
+        return { kind: 'read', payload, hash: job.key?.hash, prefix: job.key?.prefix }
       }
+      const claim = await this.#claim(job, handler, payload)
+      return 'kind' in claim ? claim : { kind: 'read', payload, ...claim }
     } catch (error) {
       if (!isContentError(error)) throw error
       return refuse(refusalReason(error), error)
     }
-    if (job.state === 'processing') {
-      const firstStartedAtMs = job.firstStartedAtMs ?? this.#parts.runtime.clock.nowMs()
-      return run(payload, claimed, job.attempt, firstStartedAtMs)
-    }
-    const verdict = await this.#starts.submit({ lease: job.lease, policy })
-    if (verdict.kind !== 'started') return this.#notStarted(job, handler, verdict)
-    return run(payload, claimed, verdict.attempt, verdict.firstStartedAtMs)
   }
 
   async #claim(
@@ -142,13 +157,15 @@ export class Gate {
   }
 }
 
-function run(
-  payload: PreparedPayload,
-  key: { readonly hash: string | undefined; readonly prefix: string | undefined },
-  attempt: number,
-  firstStartedAtMs: number,
-): GateResult {
-  return { kind: 'run', payload: payload.output, keyHash: key.hash, keyPrefix: key.prefix, attempt, firstStartedAtMs }
+interface Read {
+  readonly kind: 'read'
+  readonly payload: PreparedPayload
+  readonly hash: string | undefined
+  readonly prefix: string | undefined
+}
+
+function run({ payload, hash, prefix }: Read, attempt: number, firstStartedAtMs: number): GateResult {
+  return { kind: 'run', payload: payload.output, keyHash: hash, keyPrefix: prefix, attempt, firstStartedAtMs }
 }
 
 function duplicate(
