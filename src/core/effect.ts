@@ -99,7 +99,7 @@ function resolveEffect(d: Readonly<Record<string, unknown>>): ResolvedEffect {
   }
   const unknown = unknownKeyProblem(d, fields, 'defineEffect')
   if (unknown !== undefined) refuse(unknown)
-  if (!namePattern.test(name))
+  if (typeof d['name'] !== 'string' || !namePattern.test(name))
     refuse("name must be 1 to 64 letters, digits or . _ -, beginning with a letter, such as 'charge'.")
   for (const field of ['reconcile', 'compensate']) {
     if (d[field] !== undefined && typeof d[field] !== 'function') refuse(`${field} must be a function.`)
@@ -112,7 +112,9 @@ function resolveEffect(d: Readonly<Record<string, unknown>>): ResolvedEffect {
     )
   }
   const ms = (field: string): number | undefined =>
-    d[field] === undefined ? undefined : durationMs(d[field] as Duration, `${field} of effect ${name}`)
+    d[field] === undefined
+      ? undefined
+      : durationMs(d[field] as Duration, `${field} of effect ${name}`, { minMs: field === 'callTimeout' ? 1 : 0 })
   return Object.freeze({
     name,
     provider,

@@ -73,14 +73,17 @@ export function defineProvider(definition: ProviderDefinition): Provider {
   }
   const unknown = unknownKeyProblem(definition, fields, 'defineProvider')
   if (unknown !== undefined) refuse(unknown)
-  if (name.trim() === '') refuse('name must be a text.')
-  const { minLength = 1, maxLength, form = 'uuid' } = definition.keyFormat
+  if (typeof definition.name !== 'string' || name.trim() === '') refuse('name must be a text.')
+  const { minLength = 1, maxLength, form = 'uuid' } = readFormat(definition.keyFormat, refuse)
   const length = formLength[form]
   if (!Number.isInteger(maxLength) || maxLength < length || minLength > length) {
     refuse(`keyFormat allows ${minLength} to ${String(maxLength)} characters; a '${form}' key has ${length}.`)
   }
   if (definition.onProviderError !== 'replayed' && definition.onProviderError !== 'reexecuted') {
     refuse("onProviderError must be 'replayed' or 'reexecuted'.")
+  }
+  if (definition.classify !== undefined && typeof definition.classify !== 'function') {
+    refuse('classify must be a function.')
   }
   const windowMs =
     definition.dedupeWindow === 'forever'
@@ -99,6 +102,17 @@ export function defineProvider(definition: ProviderDefinition): Provider {
         : durationMs(definition.callTimeout, `callTimeout of ${name}`, { minMs: 1 }),
     classify: definition.classify,
   })
+}
+
+function readFormat(
+  format: ProviderDefinition['keyFormat'] | undefined,
+  refuse: (problem: string) => never,
+): ProviderDefinition['keyFormat'] {
+  if (typeof format !== 'object') return refuse('keyFormat is missing. Give { maxLength } from its documentation.')
+  if (format.form !== undefined && !Object.hasOwn(formLength, format.form)) {
+    return refuse("keyFormat.form must be 'uuid' or 'hex'.")
+  }
+  return format
 }
 
 /**
