@@ -29,9 +29,8 @@ four states:
 Whoever changes an owned job must hold its lease: job id and token. The token comes from one rising sequence per database,
 and everyone but the owner raises it. So the lease of a stale worker matches no row, and its settle changes nothing.`
 
-const afterDiagram = `The table pairs every source of a verb with every target, and so does the drawing. Two arrows never happen: a job that
-waits (\`scheduled\`, \`pending\`) and is cancelled goes to the archive, not to the DLQ. The four decisions
-behind \`resolve\` stand in [effects](effects.md#reviews).`
+const afterDiagram = `The table pairs every source of a verb with every target, and so does the drawing; which target it is stands under the
+verb. The four decisions behind \`resolve\` stand in [effects](effects.md#reviews).`
 
 const afterTable = `## How a job ends
 

@@ -41,7 +41,7 @@ describe('docs/events.md', () => {
     )
     const variants = new SourceTypes('src/core/events.ts').variants('ChokaQEvent', 'name')
     expect(documented).toEqual(new Map([...variants].map(([name, fields]) => [name, fields.toSorted()])))
-  })
+  }, 60_000)
 
   it('has every counter once', () => {
     expect(firstWords('docs/events.md', 'Counters')).toEqual(counterNames)
@@ -103,7 +103,7 @@ describe('docs/configuration.md', () => {
     expect(firstWords('docs/configuration.md', 'Effect')).toEqual(effect)
     expect(firstWords('docs/configuration.md', 'Enqueue')).toEqual(enqueue)
     expect(firstWords('docs/configuration.md', 'SQLite')).toEqual(sqlite)
-  })
+  }, 60_000)
 
   it('has every boot rule, and whether it refuses or warns', () => {
     const documented = tableRows(page, 'Boot checks').map(([rule = '', acts]) => [codeWords(rule)[0], acts])

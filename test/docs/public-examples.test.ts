@@ -24,7 +24,7 @@ describe('examples of the public API', () => {
 
   it('compile', () => {
     expect(checkSnippets(new Map(examples.map(({ file, text }) => [file, text])))).toEqual([])
-  })
+  }, 120_000)
 
   it.each(examples.filter(({ endsByItself }) => endsByItself))('run: $of', async ({ file, text }) => {
     await expect(runSnippet(new Map([[file, text]]), file)).resolves.toBeDefined()

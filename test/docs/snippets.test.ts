@@ -18,7 +18,7 @@ describe('snippets in the documents', () => {
 
   it('compile', () => {
     expect(checkSnippets(texts)).toEqual([])
-  })
+  }, 120_000)
 
   it.each(snippets.filter(({ flags }) => flags.includes('run')))('run: $page line $line', async ({ file, output }) => {
     const printed = allowConsole('log')
