@@ -16,6 +16,7 @@ export default defineConfig({
   ssr: { resolve: { conditions: ['chokaq-source', 'node', 'default'] } },
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    globalSetup: ['test/postgres/global-setup.ts'],
     setupFiles: ['test/fail-on-console.ts'],
     pool: 'forks',
     testTimeout: 20_000,

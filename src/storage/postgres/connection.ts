@@ -33,9 +33,9 @@ const keepAliveDelayMs = 10_000
 export class Connection {
   readonly #client: PgClient
   #isBroken = false
-  readonly #onBroken: () => void
+  readonly #onBroken: (connection: Connection) => void
 
-  constructor(client: PgClient, onBroken: () => void) {
+  constructor(client: PgClient, onBroken: (connection: Connection) => void) {
     this.#client = client
     this.#onBroken = onBroken
     // Without a listener an error of an idle connection would end the process.
@@ -50,7 +50,7 @@ export class Connection {
   markBroken(): void {
     if (this.#isBroken) return
     this.#isBroken = true
-    this.#onBroken()
+    this.#onBroken(this)
   }
 
   async query<Row>(text: string, values?: readonly unknown[], deadlineMs?: number): Promise<readonly Row[]> {
@@ -92,7 +92,11 @@ export class Connection {
   }
 }
 
-export async function connect(settings: ConnectionSettings, name: string, onBroken: () => void): Promise<Connection> {
+export async function connect(
+  settings: ConnectionSettings,
+  name: string,
+  onBroken: (connection: Connection) => void,
+): Promise<Connection> {
   const { target, statementDeadlineMs, connectDeadlineMs, isPooled } = settings
   const client = new (target.clientClass())({
     application_name: `chokaq ${name}`,

@@ -18,7 +18,7 @@ export class Lane {
   readonly #maxCount: number
   readonly #idle: Connection[] = []
   readonly #line: Waiting[] = []
-  readonly #open = new Set<Connection>()
+  readonly #whenQuiet: (() => void)[] = []
   #busyCount = 0
   #isClosed = false
 
@@ -30,52 +30,50 @@ export class Lane {
 
   /** Runs `work` on a connection that nobody else uses meanwhile. */
   async use<T>(call: string, work: (connection: Connection) => Promise<T>): Promise<T> {
-    await this.#takePlace(call)
+    this.#refuseClosed(call)
+    if (this.#busyCount < this.#maxCount) this.#busyCount += 1
+    // The place of whoever leaves is handed over, so nobody can come in between.
+    else await new Promise<void>((resolve, reject) => void this.#line.push({ call, resolve, reject }))
     try {
       const connection = await this.#connection(call)
-      connection.hold(true)
       try {
         return await work(connection)
       } finally {
         this.#giveBack(connection)
       }
     } finally {
-      this.#busyCount -= 1
-      this.#line.shift()?.resolve()
+      this.#leave()
     }
   }
 
-  /** Waiting calls are refused; those under way finish on their connections, which are then closed. */
+  /** Waiting calls are refused, those under way are waited for. */
   async close(): Promise<void> {
     this.#isClosed = true
     for (const { call, reject } of this.#line.splice(0)) reject(new ChokaQError('CHOKAQ_STORAGE_CLOSED', { call }))
     await Promise.all(this.#idle.splice(0).map((connection) => connection.close()))
+    if (this.#busyCount > 0) await new Promise<void>((resolve) => void this.#whenQuiet.push(resolve))
   }
 
-  async #takePlace(call: string): Promise<void> {
-    if (this.#busyCount >= this.#maxCount) {
-      await new Promise<void>((resolve, reject) => void this.#line.push({ call, resolve, reject }))
+  #leave(): void {
+    const next = this.#line.shift()
+    if (next !== undefined) {
+      next.resolve()
+      return
     }
-    // Taken in the same turn in which the place was given: nobody can come in between.
-    this.#busyCount += 1
+    this.#busyCount -= 1
+    if (this.#busyCount === 0) for (const resolve of this.#whenQuiet.splice(0)) resolve()
   }
 
   async #connection(call: string): Promise<Connection> {
-    if (this.#isClosed) throw new ChokaQError('CHOKAQ_STORAGE_CLOSED', { call })
+    this.#refuseClosed(call)
     const idle = this.#idle.pop()
-    if (idle !== undefined) return idle
-    let made: Connection | undefined = undefined as Connection | undefined
-    const connection = await connect(this.#settings, this.#name, () => {
-      if (made !== undefined) this.#forget(made)
-    })
-    made = connection
-    if (!connection.isBroken) this.#open.add(connection)
-    return connection
+    if (idle === undefined) return connect(this.#settings, this.#name, (broken) => this.#forget(broken))
+    idle.hold(true)
+    return idle
   }
 
   #giveBack(connection: Connection): void {
     if (connection.isBroken || this.#isClosed) {
-      this.#forget(connection)
       void connection.close()
       return
     }
@@ -83,11 +81,15 @@ export class Lane {
     this.#idle.push(connection)
   }
 
+  /** A connection that breaks while nobody uses it is not handed out again. */
   #forget(connection: Connection): void {
-    this.#open.delete(connection)
     const at = this.#idle.indexOf(connection)
     if (at === -1) return
     this.#idle.splice(at, 1)
     void connection.close()
+  }
+
+  #refuseClosed(call: string): void {
+    if (this.#isClosed) throw new ChokaQError('CHOKAQ_STORAGE_CLOSED', { call })
   }
 }

@@ -51,7 +51,11 @@ export interface PgTarget {
 
 export function targetOf(urlOrPool: string | PgPoolLike): PgTarget {
   if (typeof urlOrPool === 'string') {
-    return { settings: { connectionString: urlOrPool }, clientClass: loadClient, location: withoutCredentials(urlOrPool) }
+    return {
+      settings: { connectionString: urlOrPool },
+      clientClass: loadClient,
+      location: withoutCredentials(urlOrPool),
+    }
   }
   const { options, Client } = urlOrPool
   // A pool hides its password from enumeration.

@@ -62,6 +62,8 @@ export interface ConformanceSkip {
 export interface ConformanceHarness {
   readonly name: string
   readonly api: TestApi
+  /** How the runtime of a case lets the storage catch up; left out where one turn of the host's loop is enough. */
+  readonly yieldToHost?: () => Promise<void>
   create(runtime: FakeRuntime): Promise<ConformanceSubject>
   readonly skip?: readonly ConformanceSkip[]
 }

@@ -87,7 +87,8 @@ export function storageConformance(harness: ConformanceHarness): void {
 async function runCase(harness: ConformanceHarness, name: string, body: CaseBody): Promise<void> {
   // Cases differ in their chance, and each repeats it.
   const seed = [...name].reduce((sum, character) => (sum * 31 + (character.codePointAt(0) ?? 0)) | 0, 7)
-  const runtime = createFakeRuntime({ seed })
+  const { yieldToHost } = harness
+  const runtime = createFakeRuntime({ seed, ...(yieldToHost === undefined ? {} : { yieldToHost }) })
   const subject = await harness.create(runtime)
   try {
     await subject.driver.ready()

@@ -1,0 +1,119 @@
+/** The operators' side of this storage: reads, and acts in one audited transaction each. */
+import type {
+  Actor,
+  AuditRow,
+  CancelVerdict,
+  Inspector,
+  JobFilter,
+  JobPage,
+  ListRequest,
+  MarkerRow,
+  QueueChange,
+  QueueRow,
+  ResolveRequest,
+  ResolveVerdict,
+  ResurrectRequest,
+  ResurrectVerdict,
+  WorkerRow,
+} from '../../core/inspector.ts'
+import type { CounterRow } from '../../core/counters.ts'
+import type { JobRecord } from '../../core/job.ts'
+import type { LedgerRecord } from '../../core/ledger.ts'
+import type { JobTypeRow } from '../../core/storage.ts'
+import type { Session } from './session.ts'
+import {
+  getJob,
+  getMarker,
+  listAudit,
+  listJobs,
+  listJobTypes,
+  listQueues,
+  listStats,
+  listWorkers,
+} from './statements/inspect.ts'
+import { cancelJob, purge, resurrect, retryNow, setQueue } from './statements/operate.ts'
+import { listEffects } from './statements/list-effects.ts'
+import { resolve } from './statements/resolve.ts'
+import type { Unit } from './transactions.ts'
+
+export class PostgresInspector implements Inspector {
+  readonly #run: <T>(call: string, unit: Unit<T>) => Promise<T>
+
+  constructor(run: <T>(call: string, unit: Unit<T>) => Promise<T>) {
+    this.#run = run
+  }
+
+  /** Statements of their own, so that no read holds a snapshot open. */
+  #read<T>(call: string, work: (session: Session) => Promise<T>): Promise<T> {
+    return this.#run(call, { isOneStatement: true, isRepeatable: true, work: ({ session }) => work(session) })
+  }
+
+  get(jobId: string): Promise<JobRecord | undefined> {
+    return this.#read('inspector.get', (session) => getJob(session, jobId))
+  }
+
+  list(request: ListRequest): Promise<JobPage> {
+    return this.#read('inspector.list', (session) => listJobs(session, request))
+  }
+
+  queues(): Promise<readonly QueueRow[]> {
+    return this.#read('inspector.queues', (session) => listQueues(session))
+  }
+
+  workers(): Promise<readonly WorkerRow[]> {
+    return this.#read('inspector.workers', (session) => listWorkers(session))
+  }
+
+  jobTypes(): Promise<readonly JobTypeRow[]> {
+    return this.#read('inspector.jobTypes', (session) => listJobTypes(session))
+  }
+
+  audit(request: { readonly limit: number; readonly beforeId: number | undefined }): Promise<readonly AuditRow[]> {
+    return this.#read('inspector.audit', (session) => listAudit(session, request))
+  }
+
+  stats(): Promise<readonly CounterRow[]> {
+    return this.#read('inspector.stats', (session) => listStats(session))
+  }
+
+  marker(keyHash: string): Promise<MarkerRow | undefined> {
+    return this.#read('inspector.marker', (session) => getMarker(session, keyHash))
+  }
+
+  effects(jobId: string): Promise<readonly LedgerRecord[]> {
+    return this.#read('inspector.effects', (session) => listEffects(session, jobId))
+  }
+
+  resolve(request: ResolveRequest, by: Actor): Promise<ResolveVerdict> {
+    return this.#run('inspector.resolve', {
+      work: (tx) => resolve(tx, request, by),
+      beforeCommit: 'resolve-before-commit',
+    })
+  }
+
+  setQueue(change: QueueChange, by: Actor): Promise<void> {
+    return this.#run('inspector.setQueue', { work: (tx) => setQueue(tx, change, by) })
+  }
+
+  cancel(jobId: string, by: Actor): Promise<CancelVerdict> {
+    return this.#run('inspector.cancel', { work: (tx) => cancelJob(tx, jobId, by) })
+  }
+
+  retryNow(jobId: string, by: Actor): Promise<boolean> {
+    return this.#run('inspector.retryNow', { work: (tx) => retryNow(tx, jobId, by) })
+  }
+
+  resurrect(request: ResurrectRequest, by: Actor, continueWithinMs: number | undefined): Promise<ResurrectVerdict> {
+    return this.#run('inspector.resurrect', {
+      work: (tx) => resurrect(tx, request, by, continueWithinMs),
+      beforeCommit: 'resurrect-before-commit',
+    })
+  }
+
+  purge(
+    request: { readonly jobIds?: readonly string[]; readonly filter?: JobFilter; readonly limit: number },
+    by: Actor,
+  ): Promise<number> {
+    return this.#run('inspector.purge', { work: (tx) => purge(tx, request, by) })
+  }
+}

@@ -1,0 +1,38 @@
+/** Where statements run: an own connection, or a transaction of the user's. Every statement goes through a session. */
+import type { CounterRow, CounterSum } from '../../core/counters.ts'
+import type { SchemaName } from './schema-name.ts'
+
+export interface Queryable {
+  query<Row>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>
+}
+
+// Only inserts: two transactions that count the same thing never wait for each other. The sweep adds it up.
+const addCounters = `INSERT INTO chokaq.worker_counters (value, name, queue, type, label)
+  SELECT r.value, r.name, r.queue, r.type, r.label
+  FROM json_to_recordset($1::text::json) AS r(value bigint, name text, queue text, type text, label text)`
+
+export class Session {
+  readonly #source: Queryable
+  readonly #schema: SchemaName
+
+  constructor(source: Queryable, schema: SchemaName) {
+    this.#source = source
+    this.#schema = schema
+  }
+
+  all<Row>(sql: string, ...values: readonly unknown[]): Promise<readonly Row[]> {
+    return this.#source.query<Row>(this.#schema.apply(sql), values)
+  }
+
+  async get<Row>(sql: string, ...values: readonly unknown[]): Promise<Row | undefined> {
+    return (await this.all<Row>(sql, ...values))[0]
+  }
+
+  async addCounters(sum: CounterSum): Promise<void> {
+    await this.addCounterRows(sum.rows())
+  }
+
+  async addCounterRows(rows: readonly CounterRow[]): Promise<void> {
+    if (rows.length > 0) await this.all(addCounters, JSON.stringify(rows))
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * From pending to a worker's hands.
+ *
+ * How a fetch finds its rows. Within a queue a job is next by priority, then due time, then id, and a worker takes only
+ * the types it registered. One index over (queue, priority, run_at, id) with the type as a filter gives that order, but
+ * jobs of a type that no worker here knows would stand in front of everyone and be read again by every fetch. So the
+ * index is (queue, type, priority DESC, run_at, id): one ordered lane per type, and the lanes are merged by the database.
+ * Each lane locks what it hands over and no more (SKIP LOCKED inside the lane), because a merge of ordered inputs reads
+ * one row ahead of each. With many types, those that have nothing pending are left out first, by one probe each.
+ *
+ * A pending row is due: enqueue, retry and promote see to that. So fetch does not compare run_at with the clock.
+ *
+ * Fast start. The fetch itself starts a row where nothing can be lost by it; state, attempt, times and policy all hang on
+ * the one condition `go`. The marker may be looked at in the same statement (R3 of the design) only because the key was
+ * on the committed row before this statement's snapshot. A key that a worker computed does not qualify: under read
+ * committed the lock may hand over a newer version of the row than the snapshot has, claimed after it.
+ *
+ * Limits. "Lock and count" in one statement overshot: the count would be of the snapshot before the lock came. So a queue
+ * with a limit takes a transaction: lock the queue's row, then count and fetch in the next statement.
+ */
+import type { FetchedJob } from '../../../core/job.ts'
+import type { FetchRequest, TypePolicy } from '../../../core/storage.ts'
+import { fetchedJob, type FetchableRow } from '../../row-mapping.ts'
+import type { Session } from '../session.ts'
+import type { Transaction } from '../transactions.ts'
+
+/** Above this many types it pays to ask first which of them have anything. */
+export const maxUnaskedTypes = 3
+
+const policyColumns = `type text, keyed boolean, fast boolean, when_interrupted text, crash_budget integer,
+  fetch_crash_budget integer, lifetime bigint`
+const maxInteger = 2 ** 31 - 1
+const texts = new WeakMap<readonly TypePolicy[], string>()
+
+/** The policies as JSON; the engine passes the same array again and again. */
+function policyText(policies: readonly TypePolicy[]): string {
+  const known = texts.get(policies)
+  if (known !== undefined) return known
+  const made = JSON.stringify(
+    policies.map((policy) => ({
+      type: policy.type,
+      keyed: policy.keyed,
+      fast: policy.fastStart,
+      when_interrupted: policy.whenInterrupted,
+      crash_budget: Math.min(policy.crashBudget, maxInteger),
+      fetch_crash_budget: Math.min(policy.fetchCrashBudget, maxInteger),
+      lifetime: Math.ceil(Math.min(policy.retryLifetimeMs, Number.MAX_SAFE_INTEGER)),
+    })),
+  )
+  texts.set(policies, made)
+  return made
+}
+
+const laneColumns =
+  'id, priority, run_at, type, crash_count, suspect, key_hash, key_computed, first_started_at, cancel_requested_at'
+
+// The number of rows is a plain parameter, never an expression: the planner has to know that it is small.
+function lane(typeParameter: number): string {
+  return `SELECT * FROM (SELECT ${laneColumns} FROM chokaq.jobs_hot WHERE state = 'pending' AND queue = $1
+    AND type = $${typeParameter} AND (SELECT is_free FROM q)
+    ORDER BY priority DESC, run_at, id LIMIT $2 FOR UPDATE SKIP LOCKED) lane${typeParameter}`
+}
+
+const selectQueue = `SELECT coalesce(s.paused, false) AS paused, s.max_concurrency IS NOT NULL AS limited,
+    coalesce(NOT s.paused AND s.max_concurrency IS NULL, true) AS is_free
+  FROM (SELECT 1) one LEFT JOIN chokaq.queues s ON s.name = $1`
+const heldQueue = 'SELECT false AS paused, true AS limited, true AS is_free'
+
+const fetchTexts = new Map<string, string>()
+
+/** $1 queue, $2 how many, $3 worker, $4 policies, $5 … the types. */
+function fetchText(typeCount: number, isHeld: boolean): string {
+  const id = `${typeCount}/${isHeld}`
+  const known = fetchTexts.get(id)
+  if (known !== undefined) return known
+  const lanes = Array.from({ length: typeCount }, (_, n) => lane(n + 5)).join('\n    UNION ALL ')
+  const made = `
+  WITH c AS MATERIALIZED (SELECT chokaq.now_ms() AS now),
+  q AS MATERIALIZED (${isHeld ? heldQueue : selectQueue}),
+  pick AS MATERIALIZED (
+    ${typeCount === 1 ? lanes : `SELECT * FROM (${lanes}) l ORDER BY priority DESC, run_at, id LIMIT $2`}),
+  f AS MATERIALIZED (
+    SELECT k.id, c.now, p.*, (p.fast AND k.crash_count = 0 AND NOT k.suspect AND k.cancel_requested_at IS NULL
+      AND (k.first_started_at IS NULL OR c.now - k.first_started_at <= p.lifetime)
+      AND CASE WHEN k.key_hash IS NULL THEN NOT p.keyed ELSE NOT k.key_computed AND NOT EXISTS (
+        SELECT FROM chokaq.idempotency_markers m
+        WHERE m.key_hash = k.key_hash AND (m.expires_at IS NULL OR m.expires_at > c.now)) END) AS go
+    FROM pick k CROSS JOIN c JOIN json_to_recordset($4::text::json) AS p(${policyColumns}) ON p.type = k.type),
+  u AS (
+    UPDATE chokaq.jobs_hot h SET state = CASE WHEN f.go THEN 'processing' ELSE 'fetched' END,
+      worker_id = $3, token = nextval('chokaq.lease_token'), fetched_at = f.now,
+      attempt = h.attempt + f.go::int, fast_started = f.go,
+      started_at = CASE WHEN f.go THEN f.now ELSE h.started_at END,
+      first_started_at = CASE WHEN f.go THEN coalesce(h.first_started_at, f.now) ELSE h.first_started_at END,
+      when_interrupted = CASE WHEN f.go THEN f.when_interrupted ELSE h.when_interrupted END,
+      crash_budget = CASE WHEN f.go THEN f.crash_budget ELSE h.crash_budget END,
+      fetch_crash_budget = f.fetch_crash_budget
+    FROM f WHERE h.id = f.id RETURNING h.*),
+  counted AS (
+    INSERT INTO chokaq.worker_counters (value, name, queue, type, label)
+    SELECT count(*), 'idempotency.claims', queue, type, 'claimed' FROM u
+    WHERE fast_started AND key_hash IS NOT NULL GROUP BY queue, type)
+  SELECT q.limited, q.paused, u.id::text AS id, u.token, u.type, u.queue, u.payload::text AS payload, u.priority,
+    array_to_json(u.tags)::text AS tags, u.tenant, encode(u.key_hash, 'hex') AS key_hash, u.key_prefix, u.key_scope,
+    u.fingerprint, u.generation, u.attempt - u.fast_started::int AS attempt, u.failure_count, u.crash_count, u.suspect,
+    u.created_at, u.run_at, u.first_started_at, u.trace_context,
+    CASE WHEN u.fast_started THEN u.started_at END AS fast_started_at
+  FROM q LEFT JOIN u ON true`
+  fetchTexts.set(id, made)
+  return made
+}
+
+interface TakenRow extends FetchableRow {
+  readonly token: number
+  readonly fast_started_at: number | null
+}
+
+interface EmptyRow {
+  readonly id: null
+}
+
+interface QueueFacts {
+  readonly limited: number
+  readonly paused: number
+}
+
+export interface Fetched {
+  readonly jobs: readonly FetchedJob[]
+  /** The queue has a limit: its row has to be locked first. */
+  readonly isLimited: boolean
+}
+
+const selectBusyTypes = `SELECT t.type FROM json_array_elements_text($2::text::json) AS t(type)
+  WHERE EXISTS (SELECT FROM chokaq.jobs_hot h WHERE h.state = 'pending' AND h.queue = $1 AND h.type = t.type)`
+
+/** The types that have something pending. */
+export async function busyTypes(session: Session, request: FetchRequest): Promise<readonly string[]> {
+  const types = request.policies.map(({ type }) => type)
+  const rows = await session.all<{ readonly type: string }>(selectBusyTypes, request.queue, JSON.stringify(types))
+  return rows.map(({ type }) => type)
+}
+
+const countOwned = `SELECT s.paused, s.max_concurrency,
+    (SELECT count(*) FROM chokaq.jobs_hot o WHERE o.worker_id IS NOT NULL AND o.queue = $1) AS owned
+  FROM chokaq.queues s WHERE s.name = $1`
+
+interface OwnedRow {
+  readonly paused: number
+  readonly max_concurrency: number | null
+  readonly owned: number
+}
+
+export interface Allowance {
+  readonly count: number
+  readonly isLimited: boolean
+}
+
+/** Locks the queue's row until the transaction ends, and says then how many more it may give. */
+export async function lockQueue(session: Session, { queue, limit }: FetchRequest): Promise<Allowance> {
+  await session.all('SELECT 1 FROM chokaq.queues WHERE name = $1 FOR UPDATE', queue)
+  // A statement of its own: its snapshot is younger than the lock.
+  const row = await session.get<OwnedRow>(countOwned, queue)
+  const max = row?.max_concurrency ?? null
+  if (row === undefined || max === null) return { count: row?.paused === 1 ? 0 : limit, isLimited: false }
+  return { count: row.paused === 1 ? 0 : Math.min(limit, max - row.owned), isLimited: true }
+}
+
+/**
+ * fetch: pending -> fetched, or -> processing where the fetch itself may start the row (fast start)
+ * Precondition: the queue is not paused and below its limit, counting fetched and processing rows of all workers.
+ * Returns the jobs in the order of the queue, each with a new token; whether the queue has a limit.
+ * Who: a worker that registered the types. With `isHeld` after lockQueue, in the same transaction.
+ */
+export async function fetch(
+  tx: Transaction,
+  request: FetchRequest,
+  types: readonly string[],
+  isHeld: boolean,
+): Promise<Fetched> {
+  const { queue, limit, workerId, policies } = request
+  const rows = await tx.session.all<(TakenRow | EmptyRow) & QueueFacts>(
+    fetchText(types.length, isHeld),
+    queue,
+    Math.max(0, Math.trunc(limit)),
+    workerId,
+    policyText(policies),
+    ...types,
+  )
+  const isLimited = rows.some(({ limited, paused }) => limited === 1 && paused === 0)
+  const taken = rows.filter((row): row is TakenRow & QueueFacts => row.id !== null)
+  return { isLimited, jobs: taken.sort(inQueueOrder).map(jobOf) }
+}
+
+/** An UPDATE returns its rows in an order of its own. Ids are compared as the database compares them: as bytes. */
+function inQueueOrder(a: TakenRow, b: TakenRow): number {
+  return b.priority - a.priority || a.run_at - b.run_at || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
+}
+
+function jobOf(row: TakenRow): FetchedJob {
+  return fetchedJob(row, { jobId: row.id, token: row.token }, row.fast_started_at ?? undefined)
+}

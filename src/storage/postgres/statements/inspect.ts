@@ -1,0 +1,264 @@
+/**
+ * What operators read. Lists walk an index from the newest row on and stop early: a filter that matches almost nothing
+ * reads a bounded number of rows for each page and goes on with the next cursor.
+ */
+import type { CounterRow } from '../../../core/counters.ts'
+import { ChokaQError } from '../../../core/errors.ts'
+import type {
+  AuditRow,
+  JobFilter,
+  JobPage,
+  ListRequest,
+  MarkerRow,
+  QueueRow,
+  WorkerRow,
+} from '../../../core/inspector.ts'
+import type { JobRecord, Pillar } from '../../../core/job.ts'
+import type { ProcessIdentity } from '../../../core/runtime.ts'
+import type { JobTypeRow } from '../../../core/storage.ts'
+import { decodeCursor, encodeCursor, type ListPosition } from '../../cursor.ts'
+import { jobColumns, jobRecord, type JobRow, parseTexts } from '../../row-mapping.ts'
+import type { Session } from '../session.ts'
+import { findMarker } from './markers.ts'
+import { isUuid } from './uuid.ts'
+
+const maxPageRows = 500
+/** Rows that one page may look at, whatever its filter leaves of them. */
+const maxScannedRows = 20_000
+const lowestId = '00000000-0000-0000-0000-000000000000'
+
+const asText: Readonly<Record<string, string>> = {
+  id: 'id::text AS id',
+  key_hash: `encode(key_hash, 'hex') AS key_hash`,
+  parent_id: 'parent_id::text AS parent_id',
+  tags: 'array_to_json(tags)::text AS tags',
+  payload: 'payload::text AS payload',
+}
+const common = jobColumns.map((column) => asText[column] ?? column).join(', ')
+const finished = 'duplicate_of::text AS duplicate_of, finished_at, result::text AS result'
+const pillars: Readonly<
+  Record<Pillar, { readonly table: string; readonly columns: string; readonly stateColumn: string }>
+> = {
+  hot: { table: 'chokaq.jobs_hot', columns: `${common}, state`, stateColumn: 'state' },
+  archive: { table: 'chokaq.jobs_archive', columns: `${common}, outcome, ${finished}`, stateColumn: 'outcome' },
+  dlq: { table: 'chokaq.jobs_dlq', columns: `${common}, reason, in_doubt, ${finished}`, stateColumn: `'dead'` },
+}
+
+export async function getJob(session: Session, jobId: string): Promise<JobRecord | undefined> {
+  if (!isUuid(jobId)) return undefined
+  for (const pillar of ['hot', 'dlq', 'archive'] as const) {
+    const { table, columns } = pillars[pillar]
+    const row = await session.get<JobRow>(`SELECT ${columns} FROM ${table} WHERE id = $1`, jobId)
+    if (row !== undefined) return jobRecord(pillar, row)
+  }
+  return undefined
+}
+
+export function pageSize(limit: number): number {
+  return Number.isFinite(limit) ? Math.min(Math.max(Math.trunc(limit), 1), maxPageRows) : maxPageRows
+}
+
+export interface Conditions {
+  readonly sql: string
+  readonly values: readonly unknown[]
+}
+
+const hash = /^[0-9a-f]{64}$/
+
+/** The filter as one condition, with `firstParameter` as its first. Every value is bound; only columns are text. */
+export function conditionsOf(pillar: Pillar, filter: JobFilter, firstParameter: number): Conditions {
+  const { stateColumn } = pillars[pillar]
+  const parts: (readonly [sql: string, value: unknown])[] = [
+    ['type = ?', filter.type],
+    ['queue = ?', filter.queue],
+    [`key_hash = decode(?, 'hex')`, filter.keyHash === undefined || hash.test(filter.keyHash) ? filter.keyHash : '00'],
+    ['starts_with(key_prefix, ?)', filter.keyPrefix],
+    ['? = ANY(tags)', filter.tag],
+    [`${stateColumn} = ?`, filter.state],
+    [pillar === 'dlq' ? 'reason = ?' : 'NULL = ?::text', filter.reason],
+    [
+      pillar === 'dlq' ? '(in_doubt OR reason = ?)' : 'NULL = ?::text',
+      filter.inReview === true ? 'CompleteConflict' : undefined,
+    ],
+    ['created_at >= ?', filter.fromMs === undefined ? undefined : Math.ceil(filter.fromMs)],
+    ['created_at < ?', filter.beforeMs === undefined ? undefined : Math.ceil(filter.beforeMs)],
+  ]
+  const values: unknown[] = []
+  const texts = parts.flatMap(([sql, value]) => {
+    if (value === undefined) return []
+    values.push(value)
+    return [sql.replace('?', `$${firstParameter + values.length - 1}`)]
+  })
+  return { sql: texts.length === 0 ? 'true' : texts.join(' AND '), values }
+}
+
+/** Newest first, by creation and id: an order that does not move while rows come and go. */
+export async function listJobs(session: Session, { pillar, filter, limit, cursor }: ListRequest): Promise<JobPage> {
+  const size = pageSize(limit)
+  const { table, columns } = pillars[pillar]
+  const from = cursor === undefined ? startOf(filter) : positionOf(cursor)
+  const key = [from.createdAtMs, from.id, Math.ceil(filter.fromMs ?? 0)] as const
+  const { sql, values } = conditionsOf(pillar, filter, 5)
+  // The inner LIMIT bounds what is looked at, the outer one what is returned; the inner one runs lazily. The columns are
+  // read outside, because a detoasted payload of a row that the filter drops would be for nothing.
+  const scanned = `FROM ${table} WHERE (created_at, id) < ($1::bigint, $2::uuid) AND created_at >= $3::bigint
+    ORDER BY created_at DESC, id DESC`
+  const rows = await session.all<JobRow>(
+    `SELECT ${columns} FROM (SELECT * ${scanned} LIMIT ${maxScannedRows}) s WHERE ${sql}
+      ORDER BY s.created_at DESC, s.id DESC LIMIT $4`,
+    ...key,
+    size + 1,
+    ...values,
+  )
+  const jobs = rows.slice(0, size).map((row) => jobRecord(pillar, row))
+  const last = jobs.at(-1)
+  if (rows.length > size && last !== undefined) return { jobs, nextCursor: encodeCursor(last) }
+  const edge = await session.get<{ readonly created_at: number; readonly id: string }>(
+    `SELECT created_at, id::text AS id ${scanned} LIMIT 1 OFFSET ${maxScannedRows - 1}`,
+    ...key,
+  )
+  const nextCursor = edge === undefined ? undefined : encodeCursor({ createdAtMs: edge.created_at, id: edge.id })
+  return { jobs, nextCursor }
+}
+
+/** Where a list begins: past every row, or at the time before which its filter wants them. */
+function startOf(filter: JobFilter): ListPosition {
+  return { createdAtMs: Math.ceil(filter.beforeMs ?? Number.MAX_SAFE_INTEGER), id: lowestId }
+}
+
+function positionOf(cursor: string): ListPosition {
+  const position = decodeCursor(cursor)
+  if (isUuid(position.id)) return position
+  throw new ChokaQError('CHOKAQ_CURSOR_INVALID', { value: cursor.slice(0, 100) })
+}
+
+// Each count comes from a partial index, so neither the archive nor a payload is read.
+const selectQueues = `
+  WITH p AS (SELECT queue, count(*) AS n, min(run_at) AS oldest FROM chokaq.jobs_hot WHERE state = 'pending' GROUP BY queue),
+  s AS (SELECT queue, count(*) AS n FROM chokaq.jobs_hot WHERE state = 'scheduled' GROUP BY queue),
+  o AS (SELECT queue, count(*) AS n, count(*) FILTER (WHERE state = 'processing') AS running FROM chokaq.jobs_hot
+    WHERE worker_id IS NOT NULL GROUP BY queue),
+  d AS (SELECT queue, count(*) AS n FROM chokaq.jobs_dlq GROUP BY queue),
+  names AS (SELECT queue FROM p UNION SELECT queue FROM s UNION SELECT queue FROM o UNION SELECT queue FROM d
+    UNION SELECT name FROM chokaq.queues)
+  SELECT names.queue AS name, coalesce(q.paused, false) AS paused, q.max_concurrency, coalesce(s.n, 0) AS scheduled,
+    coalesce(p.n, 0) AS pending, coalesce(o.n, 0) - coalesce(o.running, 0) AS fetched,
+    coalesce(o.running, 0) AS processing, coalesce(d.n, 0) AS dead, p.oldest, chokaq.now_ms() AS now
+  FROM names LEFT JOIN p ON p.queue = names.queue LEFT JOIN s ON s.queue = names.queue
+  LEFT JOIN o ON o.queue = names.queue LEFT JOIN d ON d.queue = names.queue
+  LEFT JOIN chokaq.queues q ON q.name = names.queue`
+
+interface QueueColumns {
+  readonly name: string
+  readonly paused: number
+  readonly max_concurrency: number | null
+  readonly scheduled: number
+  readonly pending: number
+  readonly fetched: number
+  readonly processing: number
+  readonly dead: number
+  readonly oldest: number | null
+  readonly now: number
+}
+
+/** Every queue that has rows or settings. */
+export async function listQueues(session: Session): Promise<readonly QueueRow[]> {
+  const rows = await session.all<QueueColumns>(selectQueues)
+  return [...rows]
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .map((row) => ({
+      name: row.name,
+      paused: row.paused === 1,
+      maxConcurrency: row.max_concurrency ?? undefined,
+      scheduledCount: row.scheduled,
+      pendingCount: row.pending,
+      fetchedCount: row.fetched,
+      processingCount: row.processing,
+      deadCount: row.dead,
+      lagMs: row.oldest === null ? undefined : Math.max(0, row.now - row.oldest),
+    }))
+}
+
+interface WorkerColumns {
+  readonly id: string
+  readonly name: string
+  readonly identity: string
+  readonly queues: string
+  readonly types: string
+  readonly concurrency: number
+  readonly running_count: number
+  readonly buffered_count: number
+  readonly beat: number
+  readonly started_at: number
+  readonly beat_at: number
+}
+
+export async function listWorkers(session: Session): Promise<readonly WorkerRow[]> {
+  const rows = await session.all<WorkerColumns>('SELECT * FROM chokaq.workers ORDER BY started_at, id')
+  return rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    identity: JSON.parse(row.identity) as ProcessIdentity,
+    queues: parseTexts(row.queues),
+    types: parseTexts(row.types),
+    concurrency: row.concurrency,
+    beat: row.beat,
+    startedAtMs: row.started_at,
+    beatAtMs: row.beat_at,
+    runningCount: row.running_count,
+    bufferedCount: row.buffered_count,
+  }))
+}
+
+interface JobTypeColumns {
+  readonly type: string
+  readonly queue: string
+  readonly keyed: number
+  readonly key_scope: string
+  readonly allow_raw: number
+  readonly answers: string
+  readonly payload_schema: string | null
+}
+
+export async function listJobTypes(session: Session): Promise<readonly JobTypeRow[]> {
+  const rows = await session.all<JobTypeColumns>('SELECT * FROM chokaq.job_types ORDER BY type')
+  return rows.map((row) => ({
+    type: row.type,
+    queue: row.queue,
+    keyed: row.keyed === 1,
+    keyScope: row.key_scope,
+    allowRaw: row.allow_raw === 1,
+    answers: row.answers,
+    payloadSchema: row.payload_schema,
+  }))
+}
+
+export async function listAudit(
+  session: Session,
+  { limit, beforeId }: { readonly limit: number; readonly beforeId: number | undefined },
+): Promise<readonly AuditRow[]> {
+  return session.all<AuditRow>(
+    `SELECT id, at AS "atMs", actor, note, act, subject, detail FROM chokaq.audit_log WHERE id < $1
+      ORDER BY id DESC LIMIT $2`,
+    beforeId ?? Number.MAX_SAFE_INTEGER,
+    pageSize(limit),
+  )
+}
+
+/** The totals, and what was counted since they were added up: one statement, so nothing is missed or seen twice. */
+export async function listStats(session: Session): Promise<readonly CounterRow[]> {
+  return session.all<CounterRow>(
+    `SELECT name, queue, type, label, sum(value)::bigint AS value FROM (
+        SELECT name, queue, type, label, value FROM chokaq.stats_totals
+        UNION ALL SELECT name, queue, type, label, value FROM chokaq.worker_counters) s
+      GROUP BY 1, 2, 3, 4 HAVING sum(value) <> 0 ORDER BY 1, 2, 3, 4`,
+  )
+}
+
+export async function getMarker(session: Session, keyHash: string): Promise<MarkerRow | undefined> {
+  const marker = await findMarker(session, keyHash)
+  if (marker === undefined) return undefined
+  const { state, generation, fingerprint, result } = marker
+  const expiresAtMs = marker.expires_at ?? undefined
+  return { keyHash, state, jobId: marker.job_id, generation, fingerprint, result, expiresAtMs }
+}

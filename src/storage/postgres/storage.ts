@@ -1,0 +1,343 @@
+/** The StorageDriver over one PostgreSQL database: connects with the first use and runs each verb in its own lane. */
+import { CounterSum, type CounterRow } from '../../core/counters.ts'
+import { ChokaQError, hasCode } from '../../core/errors.ts'
+import type { Inspector } from '../../core/inspector.ts'
+import type { FetchedJob, NewJob } from '../../core/job.ts'
+import type { Lease } from '../../core/lease.ts'
+import type { LedgerRequest, LedgerVerdict } from '../../core/ledger.ts'
+import type { Runtime } from '../../core/runtime.ts'
+import type {
+  BeatRequest,
+  BeatVerdict,
+  ClaimRequest,
+  ClaimVerdict,
+  DeadOnArrival,
+  EnqueueVerdict,
+  FetchRequest,
+  JobTypeRow,
+  Promotion,
+  PruneCounts,
+  PruneLimits,
+  RescuedJob,
+  RescueRequest,
+  Settlement,
+  SettleVerdict,
+  StartRequest,
+  StartVerdict,
+  StorageCapabilities,
+  StorageDriver,
+  WorkerBeat,
+  WorkerInfo,
+} from '../../core/storage.ts'
+import type { ConnectionSettings } from './connection.ts'
+import { enqueueBatch } from './enqueue-batch.ts'
+import { PostgresInspector } from './inspector.ts'
+import { install } from './install.ts'
+import { Lane } from './lane.ts'
+import { translated } from './postgres-errors.ts'
+import type { SchemaName } from './schema-name.ts'
+import { Session } from './session.ts'
+import { buryOnArrival } from './statements/bury-on-arrival.ts'
+import { claim } from './statements/claim.ts'
+import { enqueueAll } from './statements/enqueue.ts'
+import { type Allowance, busyTypes, fetch, lockQueue, maxUnaskedTypes } from './statements/fetch.ts'
+import { ledger } from './statements/ledger.ts'
+import {
+  disown,
+  type DisownRequest,
+  heartbeat,
+  registerWorker,
+  retireWorker,
+  saveJobTypes,
+  unknownLeases,
+} from './statements/process.ts'
+import { prune } from './statements/prune.ts'
+import { settle } from './statements/settle.ts'
+import { start } from './statements/start.ts'
+import { hasLost, promote, readBeats, rescue } from './statements/sweep.ts'
+import { Transaction, Transactions, type Unit } from './transactions.ts'
+import { openUserTransaction } from './user-transaction.ts'
+import { Wake } from './wake.ts'
+
+export interface PostgresStorageOptions {
+  readonly settings: ConnectionSettings
+  readonly schema: SchemaName
+  readonly channel: string
+  readonly poolSize: number
+  readonly migrate: boolean
+  readonly capabilities: StorageCapabilities
+  readonly runtime: Runtime
+}
+
+/** Outcomes share two connections: one on its way while the other is waited for. */
+const settleConnections = 2
+
+const one = { isOneStatement: true, isRepeatable: true } as const
+
+export class PostgresStorageDriver implements StorageDriver {
+  readonly capabilities: StorageCapabilities
+  readonly inspector: Inspector
+  readonly #options: PostgresStorageOptions
+  readonly #transactions: Transactions
+  readonly #wake: Wake
+  readonly #lanes: { readonly main: Lane; readonly settle: Lane; readonly beat: Lane }
+  /** Queues that had a limit when they were last asked. */
+  readonly #limited = new Set<string>()
+  #installing: Promise<void> | undefined
+  #isInstalled = false
+  #isClosed = false
+
+  constructor(options: PostgresStorageOptions) {
+    const { settings, runtime, schema, channel, poolSize, capabilities } = options
+    this.#options = options
+    this.capabilities = capabilities
+    this.#lanes = {
+      main: new Lane(settings, 'main', poolSize),
+      settle: new Lane(settings, 'settle', settleConnections),
+      beat: new Lane(settings, 'beat', 1),
+    }
+    const onCommit = (tx: Transaction): void => {
+      if (tx.jobsBecameReady) this.#wake.notify()
+    }
+    this.#transactions = new Transactions({ runtime, settings, schema, onCommit })
+    this.#wake = new Wake({
+      runtime,
+      settings,
+      channel,
+      mayListen: capabilities.supportsListen,
+      send: (to, payload) =>
+        this.#lanes.beat.use('notify', async (connection) => {
+          await connection.query('SELECT pg_catalog.pg_notify($1, $2)', [to, payload])
+        }),
+    })
+    this.inspector = new PostgresInspector((call, unit) => this.#run(call, this.#lanes.main, unit))
+  }
+
+  async ready(): Promise<void> {
+    await this.#open('ready')
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#installing?.catch(() => undefined)
+    await this.#wake.close()
+    await Promise.all(Object.values(this.#lanes).map((lane) => lane.close()))
+  }
+
+  onWake(listener: () => void): () => void {
+    this.#refuseClosed('onWake')
+    return this.#wake.listen(listener)
+  }
+
+  // ---- enqueue
+
+  async enqueue(jobs: readonly NewJob[]): Promise<readonly EnqueueVerdict[]> {
+    await this.#open('enqueue')
+    return enqueueBatch((unit) => this.#run('enqueue', this.#lanes.main, unit), jobs)
+  }
+
+  enqueueSync(): readonly EnqueueVerdict[] {
+    const problem = 'transactions of PostgreSQL are asynchronous. Use enqueue(…, { tx })'
+    throw new ChokaQError('CHOKAQ_TX_UNSUPPORTED', { call: 'enqueueSync', problem })
+  }
+
+  async enqueueIn(handle: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueVerdict[]> {
+    await this.#open('enqueue')
+    const queryable = await openUserTransaction('enqueue', handle)
+    const tx = new Transaction(new Session(queryable, this.#options.schema))
+    const counters = new CounterSum()
+    const verdicts = await enqueueAll(tx, jobs, counters)
+    await tx.session.addCounters(counters)
+    // It is sent when the caller commits. Not by each of many transactions: their commits would wait for each other.
+    if (tx.jobsBecameReady && this.#wake.takeTurn()) {
+      await tx.session.all('SELECT pg_catalog.pg_notify($1::text, $2::text)', this.#wake.channel, '')
+    }
+    return verdicts
+  }
+
+  buryOnArrival(dead: DeadOnArrival): Promise<boolean> {
+    return this.#run('buryOnArrival', this.#lanes.main, { work: (tx) => buryOnArrival(tx, dead) })
+  }
+
+  // ---- fetch
+
+  async fetch(request: FetchRequest): Promise<readonly FetchedJob[]> {
+    await this.#open('fetch')
+    const { queue, policies } = request
+    const isLimited = this.#limited.has(queue)
+    const types =
+      isLimited || policies.length > maxUnaskedTypes
+        ? await this.#run('fetch', this.#lanes.main, { ...one, work: ({ session }) => busyTypes(session, request) })
+        : policies.map(({ type }) => type)
+    if (types.length === 0 || request.limit <= 0) return []
+    if (isLimited) return this.#fetchLimited(request, types)
+    const fetched = await this.#run('fetch', this.#lanes.main, {
+      isOneStatement: true,
+      beforeCommit: 'fetch-before-commit',
+      committed: 'fetch-committed',
+      work: (tx) => fetch(tx, request, types, false),
+    })
+    if (!fetched.isLimited) return fetched.jobs
+    this.#limited.add(queue)
+    return this.#fetchLimited(request, types)
+  }
+
+  async #fetchLimited(request: FetchRequest, types: readonly string[]): Promise<readonly FetchedJob[]> {
+    const { queue } = request
+    const work = async (tx: Transaction): Promise<{ allowed: Allowance; jobs: readonly FetchedJob[] }> => {
+      const allowed = await lockQueue(tx.session, request)
+      if (allowed.count <= 0) return { allowed, jobs: [] }
+      return { allowed, jobs: (await fetch(tx, { ...request, limit: allowed.count }, types, true)).jobs }
+    }
+    try {
+      const { allowed, jobs } = await this.#run('fetch', this.#lanes.main, {
+        work,
+        beforeCommit: 'fetch-before-commit',
+        committed: 'fetch-committed',
+      })
+      if (!allowed.isLimited) this.#limited.delete(queue)
+      return jobs
+    } catch (error) {
+      // Others stand in line for the queue's row; the next poll asks again.
+      if (hasCode(error, 'CHOKAQ_STORAGE_BUSY')) return []
+      throw error
+    }
+  }
+
+  async claim(requests: readonly ClaimRequest[]): Promise<readonly ClaimVerdict[]> {
+    await this.#open('claim')
+    return claim((unit) => this.#run('claim', this.#lanes.settle, unit), requests)
+  }
+
+  async start(requests: readonly StartRequest[]): Promise<readonly StartVerdict[]> {
+    await this.#open('start')
+    return start((unit) => this.#run('start', this.#lanes.settle, unit), requests)
+  }
+
+  // ---- settle
+
+  async settle(settlements: readonly Settlement[]): Promise<readonly SettleVerdict[]> {
+    await this.#open('settle')
+    return settle((unit) => this.#run('settle', this.#lanes.settle, unit), settlements)
+  }
+
+  completeSync(): SettleVerdict {
+    const problem = 'transactions of PostgreSQL are asynchronous'
+    throw new ChokaQError('CHOKAQ_TX_UNSUPPORTED', { call: 'completeSync', problem })
+  }
+
+  // ---- process
+
+  registerWorker(info: WorkerInfo): Promise<void> {
+    return this.#run('registerWorker', this.#lanes.beat, { ...one, work: (tx) => registerWorker(tx, info) })
+  }
+
+  heartbeat(request: BeatRequest): Promise<BeatVerdict> {
+    return this.#run('heartbeat', this.#lanes.beat, {
+      ...one,
+      work: (tx) => heartbeat(tx, request),
+      beforeCommit: 'heartbeat-before-commit',
+    })
+  }
+
+  async disown(request: DisownRequest): Promise<number> {
+    const leases: readonly Lease[] = await this.#run('disown', this.#lanes.beat, {
+      ...one,
+      work: (tx) => unknownLeases(tx, request),
+    })
+    if (leases.length === 0) return 0
+    return this.#run('disown', this.#lanes.beat, { work: (tx) => disown(tx, request.workerId, leases) })
+  }
+
+  retireWorker(workerId: string): Promise<void> {
+    return this.#run('retireWorker', this.#lanes.beat, { ...one, work: (tx) => retireWorker(tx, workerId) })
+  }
+
+  saveJobTypes(rows: readonly JobTypeRow[]): Promise<void> {
+    return this.#run('saveJobTypes', this.#lanes.main, { ...one, work: (tx) => saveJobTypes(tx, rows) })
+  }
+
+  ledger(requests: readonly LedgerRequest[]): Promise<readonly LedgerVerdict[]> {
+    // Repeating it finds its own rows.
+    return this.#run('ledger', this.#lanes.settle, {
+      isRepeatable: true,
+      work: (tx) => ledger(tx, requests),
+      beforeCommit: 'ledger-before-commit',
+      committed: 'ledger-committed',
+    })
+  }
+
+  // ---- sweep
+
+  readBeats(): Promise<readonly WorkerBeat[]> {
+    return this.#run('readBeats', this.#lanes.main, { ...one, work: ({ session }) => readBeats(session) })
+  }
+
+  async rescue(request: RescueRequest): Promise<readonly RescuedJob[]> {
+    const lane = this.#lanes.main
+    const isWorth = await this.#run('rescue', lane, {
+      ...one,
+      work: ({ session }) => hasLost(session, request.deadWorkerIds),
+    })
+    if (!isWorth) return []
+    return this.#run('rescue', lane, {
+      work: (tx) => rescue(tx, request),
+      beforeCommit: 'rescue-before-commit',
+      committed: 'rescue-committed',
+    })
+  }
+
+  promote(request: { readonly limit: number }): Promise<Promotion> {
+    // Three statements, and each stands for itself.
+    return this.#run('promote', this.#lanes.main, { ...one, work: (tx) => promote(tx, request) })
+  }
+
+  prune(limits: PruneLimits): Promise<PruneCounts> {
+    return this.#run('prune', this.#lanes.main, {
+      work: (tx) => prune(tx, limits),
+      beforeCommit: 'prune-before-commit',
+    })
+  }
+
+  async count(rows: readonly CounterRow[]): Promise<void> {
+    if (rows.length === 0) this.#refuseClosed('count')
+    else {
+      await this.#run('count', this.#lanes.main, {
+        isOneStatement: true,
+        work: ({ session }) => session.addCounterRows(rows),
+      })
+    }
+  }
+
+  // ---- opening
+
+  async #run<T>(call: string, lane: Lane, unit: Unit<T>): Promise<T> {
+    if (!this.#isInstalled) await this.#open(call)
+    return this.#transactions.run(call, lane, unit)
+  }
+
+  #refuseClosed(call: string): void {
+    if (this.#isClosed) throw new ChokaQError('CHOKAQ_STORAGE_CLOSED', { call })
+  }
+
+  /** Once; after a failure the next call tries again. */
+  async #open(call: string): Promise<void> {
+    this.#refuseClosed(call)
+    if (this.#isInstalled) return
+    this.#installing ??= this.#install().finally(() => (this.#installing = undefined))
+    await this.#installing
+    this.#refuseClosed(call)
+  }
+
+  async #install(): Promise<void> {
+    const { schema, runtime, migrate, settings } = this.#options
+    const { location } = settings.target
+    const startedMs = runtime.clock.monotonicMs()
+    try {
+      await this.#lanes.main.use('ready', (connection) => install(connection, { schema, runtime, location, migrate }))
+    } catch (error) {
+      throw translated(error, location, runtime.clock.monotonicMs() - startedMs)
+    }
+    this.#isInstalled = true
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * Hints that jobs may be ready. A commit of this process tells its own listeners at the end of the tick, and other
+ * processes by NOTIFY: on a connection of its own, outside every transaction (the server serialises the commits of all
+ * that notify), and at most once per few milliseconds however many jobs there are. Who listens keeps one connection open,
+ * asks it now and then whether it still listens (a half-open socket says nothing by itself), and connects again for ever.
+ *
+ * Polling stays the truth: a hint may come for nothing and may be missing.
+ */
+import type { Runtime, Timer } from '../../core/runtime.ts'
+import { connect, type Connection, type ConnectionSettings } from './connection.ts'
+
+/** One NOTIFY per process in this time. */
+const quietMs = 5
+const pulseMs = 15_000
+const firstRetryMs = 100
+const maxRetryMs = 10_000
+
+export interface WakeOptions {
+  readonly runtime: Runtime
+  readonly settings: ConnectionSettings
+  readonly channel: string
+  /** False behind a pooler in transaction mode. */
+  readonly mayListen: boolean
+  /** Sends one notification; rejections are of no interest. */
+  readonly send: (channel: string, payload: string) => Promise<void>
+}
+
+export class Wake {
+  readonly #options: WakeOptions
+  /** Tells the own notifications from those of others. */
+  readonly #sender: string
+  readonly #listeners = new Set<() => void>()
+  #connection: Connection | undefined
+  #connecting: Promise<void> | undefined
+  #retryTimer: Timer | undefined
+  #pulseTimer: Timer | undefined
+  #retryMs = firstRetryMs
+  #isDeferred = false
+  #isClosed = false
+  #lastSentMs = -Infinity
+  #sendTimer: Timer | undefined
+  #sending: Promise<void> = Promise.resolve()
+
+  constructor(options: WakeOptions) {
+    this.#options = options
+    this.#sender = options.runtime.newId()
+  }
+
+  /** Whether other processes' commits are heard at this moment. */
+  get isListening(): boolean {
+    return this.#connection !== undefined
+  }
+
+  listen(listener: () => void): () => void {
+    // The same function may be registered twice; each registration ends by itself.
+    const own = (): void => listener()
+    this.#listeners.add(own)
+    this.#connect()
+    return () => {
+      this.#listeners.delete(own)
+      if (this.#listeners.size === 0) this.#stopListening()
+    }
+  }
+
+  /** Jobs of this process's own commit may be ready. */
+  notify(): void {
+    if (this.#isClosed) return
+    this.#tellLater()
+    this.#sendSoon()
+  }
+
+  /** For a transaction that another one commits: whether it should notify, so that not each of many does. */
+  takeTurn(): boolean {
+    const nowMs = this.#options.runtime.clock.monotonicMs()
+    if (!this.#options.mayListen || nowMs - this.#lastSentMs < quietMs) return false
+    this.#lastSentMs = nowMs
+    return true
+  }
+
+  /** What a notification of this process carries. */
+  get payload(): string {
+    return this.#sender
+  }
+
+  get channel(): string {
+    return this.#options.channel
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#listeners.clear()
+    this.#sendTimer?.cancel()
+    this.#stopListening()
+    await this.#connecting
+    await this.#sending
+  }
+
+  #tellLater(): void {
+    if (this.#isDeferred || this.#listeners.size === 0) return
+    this.#isDeferred = true
+    this.#options.runtime.scheduler.defer(() => {
+      this.#isDeferred = false
+      this.#tell()
+    })
+  }
+
+  #tell(): void {
+    if (this.#isClosed) return
+    for (const listener of [...this.#listeners]) listener()
+  }
+
+  #sendSoon(): void {
+    const { runtime, mayListen } = this.#options
+    if (!mayListen || this.#sendTimer !== undefined) return
+    const waitMs = quietMs - (runtime.clock.monotonicMs() - this.#lastSentMs)
+    if (waitMs <= 0) {
+      this.#send()
+      return
+    }
+    const send = (): void => {
+      this.#sendTimer = undefined
+      this.#send()
+    }
+    this.#sendTimer = runtime.scheduler.after(waitMs, send, { keepAlive: false })
+  }
+
+  #send(): void {
+    const { runtime, send, channel } = this.#options
+    this.#lastSentMs = runtime.clock.monotonicMs()
+    this.#sending = send(channel, this.#sender).catch(() => undefined)
+  }
+
+  #connect(): void {
+    if (!this.#options.mayListen || this.#isClosed || this.#listeners.size === 0) return
+    if (this.#connection !== undefined || this.#connecting !== undefined || this.#retryTimer !== undefined) return
+    this.#connecting = this.#open().finally(() => {
+      this.#connecting = undefined
+    })
+  }
+
+  async #open(): Promise<void> {
+    const { settings, channel } = this.#options
+    try {
+      const connection = await connect(settings, 'listen', (broken) => this.#lost(broken))
+      connection.listen((payload) => {
+        if (payload !== this.#sender) this.#tell()
+      })
+      await connection.query(`LISTEN "${channel}"`)
+      if (this.#isClosed || this.#listeners.size === 0 || connection.isBroken) {
+        await connection.close()
+        if (!this.#isClosed && this.#listeners.size > 0) this.#retryLater()
+        return
+      }
+      connection.hold(false)
+      this.#connection = connection
+      this.#retryMs = firstRetryMs
+      this.#pulseLater()
+      // What was said while nobody listened is not repeated.
+      this.#tell()
+    } catch {
+      this.#retryLater()
+    }
+  }
+
+  #lost(connection: Connection): void {
+    if (this.#connection !== connection) return
+    this.#connection = undefined
+    this.#pulseTimer?.cancel()
+    void connection.close()
+    this.#retryLater()
+  }
+
+  #retryLater(): void {
+    const { runtime } = this.#options
+    if (this.#isClosed || this.#listeners.size === 0 || this.#retryTimer !== undefined) return
+    const delayMs = this.#retryMs * (0.5 + runtime.random() / 2)
+    this.#retryMs = Math.min(maxRetryMs, this.#retryMs * 2)
+    const retry = (): void => {
+      this.#retryTimer = undefined
+      this.#connect()
+    }
+    this.#retryTimer = runtime.scheduler.after(delayMs, retry, { keepAlive: false })
+  }
+
+  #pulseLater(): void {
+    const pulse = (): void => {
+      const connection = this.#connection
+      if (connection === undefined) return
+      // The statement's deadline marks a connection that says nothing as broken, which brings #lost here.
+      connection.query('SELECT 1 FROM pg_catalog.pg_listening_channels()').then(
+        (rows) => (rows.length === 0 ? connection.markBroken() : this.#pulseLater()),
+        () => connection.markBroken(),
+      )
+    }
+    this.#pulseTimer = this.#options.runtime.scheduler.after(pulseMs, pulse, { keepAlive: false })
+  }
+
+  #stopListening(): void {
+    this.#retryTimer?.cancel()
+    this.#retryTimer = undefined
+    this.#pulseTimer?.cancel()
+    const connection = this.#connection
+    this.#connection = undefined
+    void connection?.close()
+  }
+}
