@@ -4,12 +4,14 @@ import { ChokaQError } from '../core/errors.ts'
 import type { EventBus } from '../core/events.ts'
 import type { Runtime } from '../core/runtime.ts'
 import type { StorageDriver } from '../core/storage.ts'
+import type { Tracing } from '../core/tracing.ts'
 
 export interface ChokaQParts {
   readonly driver: StorageDriver
   readonly runtime: Runtime
   readonly config: ClientConfig
   readonly events: EventBus
+  readonly tracing: Tracing
   readonly location: string
 }
 

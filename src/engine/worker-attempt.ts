@@ -1,7 +1,9 @@
 /** One started job: its handler runs, and what it did becomes one settle action. */
+import type { StoredFailure } from '../core/failure.ts'
 import type { FetchedJob } from '../core/job.ts'
 import { decide, type AbortKind, type AttemptEnd } from '../core/outcome.ts'
 import type { SettleAction } from '../core/storage.ts'
+import type { RunEnd } from '../core/tracing.ts'
 import type { GateResult } from './fetch/gate.ts'
 import { Attempt } from './process/attempt.ts'
 import type { EffectScope, ScopeGuards } from './process/effect-scope.ts'
@@ -88,7 +90,13 @@ export class WorkerAttempt {
   }
 
   /** Never rejects, whatever the handler does. */
-  async run(): Promise<AttemptOutcome> {
+  run(): Promise<AttemptOutcome> {
+    const { tracer } = this.#core.tracing
+    if (tracer === undefined) return this.#run()
+    return tracer.process({ ...this.#of, traceContext: this.#job.traceContext }, () => this.#run(), endOf)
+  }
+
+  async #run(): Promise<AttemptOutcome> {
     const before = await this.#before()
     const result = before === undefined ? await this.#attempt.run() : { kind: 'ended' as const, end: before }
     const end = this.#scope === undefined || before !== undefined ? result.end : await this.#scope.finish(result.end)
@@ -131,3 +139,11 @@ export class WorkerAttempt {
     })
   }
 }
+
+/** What a tracer is told of a run. Without a lease nothing is settled, and nobody knows what came of it. */
+function endOf({ action, durationMs }: AttemptOutcome): RunEnd {
+  const failure = action === undefined ? lostLease : 'failure' in action ? (action.failure ?? undefined) : undefined
+  return { durationMs, failure }
+}
+
+const lostLease: StoredFailure = { name: 'LeaseLost', message: 'The lease was lost while the handler ran.' }

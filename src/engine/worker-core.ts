@@ -5,6 +5,7 @@ import type { EventBus } from '../core/events.ts'
 import type { LedgerRequest, LedgerVerdict } from '../core/ledger.ts'
 import type { Runtime } from '../core/runtime.ts'
 import type { StorageDriver } from '../core/storage.ts'
+import type { Tracing } from '../core/tracing.ts'
 import type { Batcher } from './batcher.ts'
 import type { Slots } from './process/slots.ts'
 import type { RegisteredTypes } from './worker-types.ts'
@@ -13,6 +14,7 @@ export interface WorkerCore {
   readonly driver: StorageDriver
   readonly runtime: Runtime
   readonly events: EventBus
+  readonly tracing: Tracing
   readonly client: ClientConfig
   readonly config: WorkerConfig
   readonly name: string

@@ -47,7 +47,7 @@ export function effectScopeFor(
   guards: ScopeGuards,
   confirmed: () => boolean,
 ): EffectScope {
-  const { runtime, config, driver, events, ledger } = core
+  const { runtime, config, driver, events, tracing, ledger } = core
   const { generation, lease } = job
   const key = { jobId: lease.jobId, generation, ...(gate.keyHash === undefined ? {} : { keyHash: gate.keyHash }) }
   return new EffectScope(
@@ -62,6 +62,7 @@ export function effectScopeFor(
     type.handler.effects,
     {
       runtime,
+      tracing,
       bounds: config,
       graceMs: config.abortGraceMs,
       confirmed,

@@ -7,6 +7,7 @@ import { validate } from '../core/preparation.ts'
 import type { OutcomeRequest } from './process/effect-recorder.ts'
 import type { CtxServices } from './process/handler-ctx.ts'
 import { prepareJob, prepareJobSync } from './enqueue/prepare-job.ts'
+import { sentSync as sent } from './enqueue/sent-jobs.ts'
 import type { WorkerCore } from './worker-core.ts'
 import type { RegisteredType } from './worker-types.ts'
 
@@ -21,7 +22,7 @@ export function servicesFor(
   type: RegisteredType,
   { log, outcomes }: OfAttempt,
 ): Omit<CtxServices, 'effectScope'> {
-  const { driver, runtime, client, config } = core
+  const { driver, runtime, client, config, tracing } = core
   const resultText = (result: unknown): string =>
     toJsonText(result, `The result of "${job.type}"`, {
       maxBytes: config.maxResultBytes,
@@ -33,11 +34,11 @@ export function servicesFor(
     resultText,
     async prepareChild(child, payload, options, lineage) {
       const prepared = await prepareJob(contractOf(child), payload, inherit(options, job), client, runtime, lineage)
-      return prepared.row
+      return sent(tracing, prepared.row, (row) => row)
     },
     enqueueChildSync(tx, child, payload, options, lineage) {
       const { row } = prepareJobSync(contractOf(child), payload, inherit(options, job), client, runtime, lineage)
-      const [verdict] = driver.enqueueSync(tx, [row])
+      const [verdict] = sent(tracing, row, (traced) => driver.enqueueSync(tx, [traced]))
       if (verdict?.kind === 'refused') throw verdict.error
       if (verdict?.kind === 'id-reused') throw new ChokaQError('CHOKAQ_ID_REUSED', { id: row.id })
       if (verdict?.kind === 'key-reused') {

@@ -82,7 +82,7 @@ class EngineWorker implements Worker {
 
   constructor(options: CreateWorkerOptions) {
     this[partsSymbol] = partsOf(options.chokaq)
-    const { driver, runtime, config: client, events } = this[partsSymbol]
+    const { driver, runtime, config: client, events, tracing } = this[partsSymbol]
     this.#config = resolveWorkerConfig(options, ownFields)
     const types = new RegisteredTypes(options.handlers, this.#config, client)
     const self = runtime.processes.self()
@@ -90,6 +90,7 @@ class EngineWorker implements Worker {
       driver,
       runtime,
       events,
+      tracing,
       client,
       config: this.#config,
       name: options.name ?? `${self.host}:${self.pid}`,

@@ -7,6 +7,7 @@ import { ChokaQError } from '../../core/errors.ts'
 import { EventBus, type EventListener } from '../../core/events.ts'
 import type { Runtime } from '../../core/runtime.ts'
 import type { Storage, StorageDriver } from '../../core/storage.ts'
+import { Tracing } from '../../core/tracing.ts'
 import { createNodeRuntime } from '../node-runtime.ts'
 import { DeadLetters, Insight, Jobs, Queues } from '../operators.ts'
 import { Reviews } from '../reviews.ts'
@@ -100,7 +101,7 @@ class Client implements ChokaQ {
   constructor(storage: Storage, config: ClientConfig, runtime: Runtime, onEvent: EventListener | undefined) {
     this.#driver = storage.open(runtime)
     if (onEvent !== undefined) this.#events.subscribe(onEvent)
-    const parts = { driver: this.#driver, runtime, config, events: this.#events }
+    const parts = { driver: this.#driver, runtime, config, events: this.#events, tracing: new Tracing() }
     this.#enqueuer = new Enqueuer(parts)
     this.jobs = new Jobs(parts)
     this.dlq = new DeadLetters(parts)

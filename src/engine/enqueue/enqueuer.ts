@@ -11,11 +11,13 @@ import { describeFailure } from '../../core/failure.ts'
 import type { NewJob } from '../../core/job.ts'
 import type { Runtime } from '../../core/runtime.ts'
 import type { EnqueueVerdict, StorageDriver } from '../../core/storage.ts'
+import type { Tracing } from '../../core/tracing.ts'
 import { Batcher } from '../batcher.ts'
 import { pause, withDeadline } from '../deadline.ts'
 import { answerFor, type EnqueueResult } from './answer.ts'
 import { resolveEnqueueOptions, type EnqueueOptions } from './enqueue-options.ts'
 import { prepareJob, prepareJobSync, type Lineage, type PreparedJob } from './prepare-job.ts'
+import { sent, sentSync } from './sent-jobs.ts'
 
 const maxRowsPerStatement = 1_000
 const firstRetryDelayMs = 50
@@ -26,6 +28,7 @@ export interface EnqueuerParts {
   readonly runtime: Runtime
   readonly config: ClientConfig
   readonly events: EventBus
+  readonly tracing: Tracing
 }
 
 export type BatchAnswer<R> = EnqueueResult<R> | { readonly outcome: 'refused'; readonly error: Error }
@@ -57,7 +60,8 @@ export class Enqueuer {
     const contract = contractOf(job)
     const prepared = await this.#prepared(job, payload, options, lineage)
     const sinceMs = this.#parts.runtime.clock.monotonicMs()
-    const verdict = await this.#batcher.submit({ row: prepared.row, sinceMs }).catch((error: unknown) => {
+    const submitted = ([row = prepared.row]: readonly NewJob[]) => this.#batcher.submit({ row, sinceMs })
+    const verdict = await sent(this.#parts.tracing, [prepared.row], submitted).catch((error: unknown) => {
       throw withOwnId(error, prepared.row.id)
     })
     this.#report(prepared.row, verdict)
@@ -67,7 +71,8 @@ export class Enqueuer {
   /** In the caller's own asynchronous transaction: no repeat, no batch with strangers; it shares that one's fate. */
   async enqueueIn<R>(tx: unknown, job: Job, payload: unknown, options: EnqueueOptions): Promise<EnqueueResult<R>> {
     const prepared = await this.#prepared(job, payload, options)
-    const [verdict] = await this.#parts.driver.enqueueIn(tx, [prepared.row])
+    const { driver, tracing } = this.#parts
+    const [verdict] = await sent(tracing, [prepared.row], (rows) => driver.enqueueIn(tx, rows))
     return answerFor<R>(contractOf(job), prepared, one(verdict))
   }
 
@@ -79,10 +84,10 @@ export class Enqueuer {
     options: EnqueueOptions,
     lineage?: Lineage,
   ): EnqueueResult<R> {
-    const { config, runtime, driver } = this.#parts
+    const { config, runtime, driver, tracing } = this.#parts
     const contract = contractOf(job)
     const prepared = prepareJobSync(contract, payload, options, config, runtime, lineage)
-    const [verdict] = driver.enqueueSync(tx, [prepared.row])
+    const [verdict] = sentSync(tracing, prepared.row, (row) => driver.enqueueSync(tx, [row]))
     return answerFor<R>(contract, prepared, one(verdict))
   }
 
@@ -156,7 +161,8 @@ export class Enqueuer {
   async #insertChunk(prepared: readonly PreparedJob[], isLater: boolean): Promise<readonly EnqueueVerdict[]> {
     const rows = prepared.map(({ row }) => row)
     try {
-      return await this.#insert(rows, this.#parts.runtime.clock.monotonicMs())
+      const sinceMs = this.#parts.runtime.clock.monotonicMs()
+      return await sent(this.#parts.tracing, rows, (traced) => this.#insert(traced, sinceMs))
     } catch (error) {
       if (!isLater && !hasCode(error, 'CHOKAQ_ENQUEUE_UNKNOWN')) throw error
       return rows.map(({ id }) => ({ kind: 'refused', error: asError(withOwnId(error, id)) }))

@@ -26,11 +26,13 @@ import type { Lease } from '../../core/lease.ts'
 import type { EffectOutcome, Intent, LedgerKind, LedgerRef, LedgerRequest, LedgerVerdict } from '../../core/ledger.ts'
 import { renderKey } from '../../core/provider.ts'
 import type { Runtime } from '../../core/runtime.ts'
+import type { Tracing } from '../../core/tracing.ts'
 import { declined, dropped, repeats, why } from './effect-record.ts'
 import { EffectRecorder, type Outcome, type OutcomeRequest } from './effect-recorder.ts'
 
 export interface EffectServices {
   readonly runtime: Runtime
+  readonly tracing: Tracing
   readonly bounds: DoubtBounds
   ledger(request: LedgerRequest): Promise<LedgerVerdict>
   jsonText(value: unknown, what: string): string
@@ -235,12 +237,15 @@ export class EffectCaller {
     const { effect } = call
     let value: unknown
     try {
-      value = await effect.run(call.input, { idempotencyKey: key, signal: this.#guards.signal() })
+      const as = call.ref.kind === 'compensation' ? 'compensate' : 'run'
+      value = await this.#services.tracing.effect({ effect: effect.name, call: as }, async () =>
+        effect.run(call.input, { idempotencyKey: key, signal: this.#guards.signal() }),
+      )
     } catch (thrown) {
       throw this.#failed(call, id, thrown, repeats(seen, key, thrown))
     }
     this.#services.runtime.faults.reach('effect-called')
-    let text: string | null = null
+    let text: string | null
     try {
       text = value === undefined ? null : this.#services.jsonText(value, `The result of effect "${effect.name}"`)
     } catch (error) {
@@ -300,7 +305,9 @@ export class EffectCaller {
     const { effect } = call
     const key = doubt.find(({ providerKey }) => providerKey !== null)?.providerKey ?? this.#providerKey(call, 0)
     try {
-      const found = await effect.reconcile?.(call.input, { idempotencyKey: key, signal: this.#guards.signal() })
+      const found = await this.#services.tracing.effect({ effect: effect.name, call: 'reconcile' }, async () =>
+        effect.reconcile?.(call.input, { idempotencyKey: key, signal: this.#guards.signal() }),
+      )
       if (found === 'absent' || (typeof found === 'object' && 'present' in found)) return found
       return 'unknown'
     } catch {
