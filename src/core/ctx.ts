@@ -26,7 +26,7 @@ export interface ChildOptions {
 /** `E` are the effects the handler declares. */
 export interface Ctx<E extends Effects = Record<never, never>> {
   readonly jobId: string
-  /** The readable start of the business key; undefined for a job without one. */
+  /** The business key; undefined for a job without one. */
   readonly key: string | undefined
   /** Starts of this job, this one included: 1 at first. */
   readonly attempt: number

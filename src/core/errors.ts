@@ -41,7 +41,7 @@ const registry = {
   CHOKAQ_ID_REUSED: (d: { id: string }) =>
     `A job with id ${d.id} exists already with another type, key or payload. Use a fresh id, or resend exactly the same job.`,
   CHOKAQ_ENQUEUE_UNKNOWN: (d: { id: string; waitedMs: number }) =>
-    `No answer from the storage for ${d.waitedMs} ms: job ${d.id} may or may not be stored. Repeat the call with { id: '${d.id}' }: it is safe for an hour.`,
+    `No answer from the storage for ${d.waitedMs} ms: job ${d.id} may or may not be stored. Repeat the call with { id: '${d.id}' }: it is safe for as long as resendFor says, an hour by default.`,
   CHOKAQ_OPTION_INVALID: (d: { option: string; value: string; expected: string }) =>
     `${d.option} is ${d.value}; expected ${d.expected}.`,
   CHOKAQ_UNKNOWN_TYPE: (d: { type: string; known: readonly string[] }) =>

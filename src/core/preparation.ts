@@ -111,6 +111,16 @@ export function keyedFields(
   }
 }
 
+/** The key itself, for the handler; undefined without one, or where an older payload no longer gives it. */
+export function keyText(contract: JobContract, output: unknown, jobId: string): string | undefined {
+  if (contract.key === 'none') return undefined
+  try {
+    return contract.key === 'job-id' ? jobId : computeKey(contract, contract.key, output)
+  } catch {
+    return undefined
+  }
+}
+
 function computeKey(contract: JobContract, keyOf: (payload: unknown) => unknown, output: unknown): string {
   const call = (): unknown => {
     try {

@@ -2,6 +2,7 @@
 import type { StoredFailure } from '../core/failure.ts'
 import type { FetchedJob } from '../core/job.ts'
 import { decide, type AbortKind, type AttemptEnd } from '../core/outcome.ts'
+import { keyText } from '../core/preparation.ts'
 import type { SettleAction } from '../core/storage.ts'
 import type { RunEnd } from '../core/tracing.ts'
 import type { GateResult } from './fetch/gate.ts'
@@ -62,7 +63,14 @@ export class WorkerAttempt {
     }
     const { keyHash, keyPrefix, attempt, payload } = gate
     this.#attempt = new Attempt(
-      { job, keyHash, keyPrefix, attempt, payload, deadlineMs: startedAtMs + timeoutMs },
+      {
+        job,
+        keyHash,
+        key: keyText(type.handler.contract, payload, job.lease.jobId) ?? keyPrefix,
+        attempt,
+        payload,
+        deadlineMs: startedAtMs + timeoutMs,
+      },
       {
         scheduler: runtime.scheduler,
         handler: type.handler,

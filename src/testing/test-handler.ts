@@ -8,7 +8,7 @@ import { handlerOf, type Handler, type ResolvedHandler } from '../core/handler.t
 import type { FetchedJob, NewJob } from '../core/job.ts'
 import { parseJson, toJsonText } from '../core/json-image.ts'
 import { decide, type AttemptEnd } from '../core/outcome.ts'
-import { readPayload } from '../core/preparation.ts'
+import { keyText, readPayload } from '../core/preparation.ts'
 import type { Runtime } from '../core/runtime.ts'
 import { prepareJob, prepareJobSync, type PreparedJob } from '../engine/enqueue/prepare-job.ts'
 import { Attempt } from '../engine/process/attempt.ts'
@@ -70,7 +70,7 @@ export async function testHandler<S extends StandardSchemaV1, R>(
     {
       job: fetched(row, runtime),
       keyHash: row.key?.hash,
-      keyPrefix: row.key?.prefix,
+      key: keyText(contract, read.output, row.id),
       attempt: 1,
       payload: read.output,
       deadlineMs: runtime.clock.nowMs() + timeoutMs,

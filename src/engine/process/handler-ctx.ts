@@ -33,7 +33,7 @@ export interface ChildLineage {
 export interface CtxFacts {
   readonly job: FetchedJob
   readonly keyHash: string | undefined
-  readonly keyPrefix: string | undefined
+  readonly key: string | undefined
   readonly attempt: number
   readonly payload: unknown
   readonly deadlineMs: number
@@ -64,7 +64,7 @@ export class HandlerCtx implements MiddlewareCtx {
     this.#facts = facts
     this.#services = services
     this.jobId = facts.job.lease.jobId
-    this.key = facts.keyPrefix
+    this.key = facts.key
     this.attempt = facts.attempt
     this.type = facts.job.type
     this.queue = facts.job.queue
