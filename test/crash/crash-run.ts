@@ -59,6 +59,13 @@ export class CrashRun {
 
   /** Resolves when it has registered, or has ended before that. */
   async worker(name: string, ask: WorkerAsk = {}): Promise<CrashProcess> {
+    const worker = this.launch(name, ask)
+    await until(`${name} to start`, deadlineMs, () => worker.ending !== undefined || this.#isUp(worker))
+    return worker
+  }
+
+  /** As `worker`, without waiting for it. */
+  launch(name: string, ask: WorkerAsk = {}): CrashProcess {
     const { faults = [], options = {}, anonymous = false, nodeFlags } = ask
     const setup = {
       role: 'worker',
@@ -66,9 +73,7 @@ export class CrashRun {
       options: { ...generous, ...options },
       anonymous,
     } as const
-    const worker = this.#start({ ...setup, ...this.#common(name, faults) }, nodeFlags)
-    await until(`${name} to start`, deadlineMs, () => worker.ending !== undefined || this.#isUp(worker))
-    return worker
+    return this.#start({ ...setup, ...this.#common(name, faults) }, nodeFlags)
   }
 
   /** Resolves when it has ended. */
@@ -76,12 +81,16 @@ export class CrashRun {
     return this.#start({ role: 'producer', orders, ...this.#common(name, faults) }).ended
   }
 
-  /** A producer of random orders, until it is stopped. Resolves when it has begun. */
-  async stream(name: string, seed: number, pauseMs: number, faults: readonly string[] = []): Promise<CrashProcess> {
-    const stream = { seed, pauseMs }
-    const producer = this.#start({ role: 'producer', orders: [], stream, ...this.#common(name, faults) })
-    await until(`${name} to start`, deadlineMs, () => producer.ending !== undefined || this.#isUp(producer))
-    return producer
+  /** A producer of random orders, until it is stopped. */
+  stream(name: string, seed: number, pauseMs: number, faults: readonly string[] = []): CrashProcess {
+    return this.#start({ role: 'producer', orders: [], stream: { seed, pauseMs }, ...this.#common(name, faults) })
+  }
+
+  /** Asks it to stop once it hears it, and waits for its end. */
+  async stop(process: CrashProcess): Promise<void> {
+    await until(`${process.name} to start`, deadlineMs, () => process.ending !== undefined || this.#isUp(process))
+    process.askToStop(leaseTimes.shutdownGrace)
+    await process.ended
   }
 
   async operator(name: string, faults: readonly string[] = []): Promise<Ending> {

@@ -59,17 +59,17 @@ async function shake(run: CrashRun, seed: number, durationMs: number): Promise<v
   const random = createSeededRandom(seed)
   const endMs = performance.now() + durationMs
   let count = 0
-  const startWorker = (): Promise<CrashProcess> => {
+  const startWorker = (): CrashProcess => {
     count += 1
     const faults = random.chance(0.4) ? [`${random.pick(points)}:${random.int(1, 20)}`] : []
-    return run.worker(`worker-${count}`, { faults, anonymous: random.chance(0.15) })
+    return run.launch(`worker-${count}`, { faults, anonymous: random.chance(0.15) })
   }
-  const startProducer = (): Promise<CrashProcess> => {
+  const startProducer = (): CrashProcess => {
     count += 1
     return run.stream(`producer-${count}`, random.int(1, 1_000_000), 8)
   }
-  const workers = await Promise.all([startWorker(), startWorker(), startWorker()])
-  let producer = await startProducer()
+  const workers = [startWorker(), startWorker(), startWorker()]
+  let producer = startProducer()
   while (performance.now() < endMs) {
     const nextMs = performance.now() + random.int(minPauseMs, maxPauseMs)
     await until('the next kill', 2 * maxPauseMs, () => performance.now() >= nextMs)
@@ -77,13 +77,12 @@ async function shake(run: CrashRun, seed: number, durationMs: number): Promise<v
     await workers[place]?.kill('at random')
     if (random.chance(0.2)) {
       await producer.kill('at random')
-      producer = await startProducer()
+      producer = startProducer()
     }
     // Whoever died by itself meanwhile is replaced, too.
-    for (const [i, worker] of workers.entries()) if (worker.ending !== undefined) workers[i] = await startWorker()
+    for (const [i, worker] of workers.entries()) if (worker.ending !== undefined) workers[i] = startWorker()
   }
-  producer.askToStop(1_000)
-  await producer.ended
+  await run.stop(producer)
 }
 
 /** No faults any more: everything is finished, and what comes now starts at once. */

@@ -75,8 +75,7 @@ describe.each(crashStorages)('upkeep dies on $name', (storage) => {
     await dieAt(run, 'worker-b', 'settle-committed:1')
     const third = await run.worker('worker-c')
     await run.drained()
-    third.askToStop(3_000)
-    await third.ended
+    await run.stop(third)
     expect((await run.operator('operator-a', ['resurrect-before-commit:11'])).signal).toBe('SIGKILL')
     expect(await count(run, 'jobs.resurrected')).toBe(10)
     expect((await run.operator('operator-b')).code).toBe(0)
@@ -140,7 +139,7 @@ describe.each(crashStorages)('upkeep dies on $name', (storage) => {
 
   test('K22 dead after a checkpoint: the file opens, is sound, and has every job', async () => {
     const run = open()
-    const producer = await run.stream('producer-a', 7, 7_000, ['checkpoint:1'])
+    const producer = run.stream('producer-a', 7, 7_000, ['checkpoint:1'])
     expect((await producer.ended).signal).toBe('SIGKILL')
     expect(run.database.damage()).toEqual([])
     await run.worker('worker-a')
