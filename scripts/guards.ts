@@ -84,7 +84,7 @@ const ownership: readonly Guard[] = [
     'src/core/windows.ts',
     'holds: (w) => w.fenceMs <= latestFenceMs(w),',
     'holds: () => true,',
-    { 'src/core/boot-check.test.ts': ['what threatens safety'], 'src/core/windows.test.ts': ['fence-before-dead'] },
+    { 'src/core/windows.test.ts': ['fence-before-dead'] },
   ),
   guard(
     'I24',
@@ -144,7 +144,7 @@ const claims: readonly Guard[] = [
     `${statements}/start.ts`,
     `if (row.key_hash === null && policy.keyed) return { kind: 'lost' }`,
     '',
-    { [conformance]: ['a keyed type'] },
+    { [keys]: ['R3 a keyed job that nobody has claimed'] },
   ),
   guard(
     'R1 H14',

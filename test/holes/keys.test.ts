@@ -72,6 +72,24 @@ test('H1 a dead job that is brought back is no duplicate of itself: it runs and 
   expect(await world.job(id)).toMatchObject({ state: 'completed', attempt: 2, result: '{"chargeId":"ch_1"}' })
 })
 
+test('R3 a keyed job that nobody has claimed does not start', async () => {
+  const world = open()
+  await enqueueRaw(world, { row: 'r1' })
+  const budgets = { whenInterrupted: 'resume', crashBudget: 2, fetchCrashBudget: 10, retryLifetimeMs: 1_000 } as const
+  const policy = {
+    ...budgets,
+    type: 'import.row.v1',
+    keyed: true,
+    fastStart: true,
+    timeoutMs: 1_000,
+    markerLifeMs: 1_000,
+  }
+  const [job] = await world.driver.fetch({ workerId: 'w', queue: 'default', limit: 1, policies: [policy] })
+  const lease = job?.lease ?? { jobId: '', token: 0 }
+  expect(job?.state).toBe('fetched')
+  expect(await world.driver.start([{ lease, policy }])).toEqual([{ kind: 'lost' }])
+})
+
 test('H7 a handler that runs for hours keeps its key: a second job with it is not stored', async () => {
   const world = open()
   const { id } = await world.chokaq.enqueue(capture, { paymentId: 'p1' })
