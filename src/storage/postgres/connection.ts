@@ -2,8 +2,9 @@
  * One connection: pinned settings, a deadline on every statement, and an honest answer to whether it is still good.
  *
  * Pinned with the first message: read committed (the statements are raced under it), the timeouts of the server, no
- * search path (every statement names its schema), no just-in-time compilation (it costs more than any statement here),
- * and durability. A pooler in transaction mode hands every transaction to another session, so there nothing is set per
+ * search path (every statement names its schema), no just-in-time compilation (it costs more than any statement here), a
+ * page by index as cheap as the next one (every statement here is for a few rows that were touched a moment ago), and
+ * durability. A pooler in transaction mode hands every transaction to another session, so there nothing is set per
  * session: transactions carry their settings with SET LOCAL, see transactions.ts.
  *
  * The server's statement timeout ends a slow statement and leaves the connection good. The client's deadline, a little
@@ -122,6 +123,7 @@ function sessionSettings(settings: ConnectionSettings): string {
   return `SET default_transaction_isolation = 'read committed'; SET default_transaction_deferrable = off;
     SET statement_timeout = ${statementDeadlineMs}; SET lock_timeout = ${lockTimeoutMs};
     SET idle_in_transaction_session_timeout = ${2 * statementDeadlineMs}; SET search_path = ''; SET jit = off;
+    SET random_page_cost = 1.1;
     SET client_min_messages = warning; ${durabilitySetting(durability, 'SET')}`
 }
 
@@ -137,5 +139,6 @@ export function transactionSettings(settings: ConnectionSettings): string {
   const { statementDeadlineMs, lockTimeoutMs, durability } = settings
   return `SET LOCAL statement_timeout = ${statementDeadlineMs}; SET LOCAL lock_timeout = ${lockTimeoutMs};
     SET LOCAL idle_in_transaction_session_timeout = ${2 * statementDeadlineMs}; SET LOCAL jit = off;
+    SET LOCAL random_page_cost = 1.1;
     ${durabilitySetting(durability, 'SET LOCAL')}`
 }

@@ -12,16 +12,17 @@ const addCounters = `INSERT INTO chokaq.worker_counters (value, name, queue, typ
   FROM json_to_recordset($1::text::json) AS r(value bigint, name text, queue text, type text, label text)`
 
 export class Session {
-  readonly #source: Queryable
+  /** For statements of the application itself, which name their own tables. */
+  readonly source: Queryable
   readonly #schema: SchemaName
 
   constructor(source: Queryable, schema: SchemaName) {
-    this.#source = source
+    this.source = source
     this.#schema = schema
   }
 
   all<Row>(sql: string, ...values: readonly unknown[]): Promise<readonly Row[]> {
-    return this.#source.query<Row>(this.#schema.apply(sql), values)
+    return this.source.query<Row>(this.#schema.apply(sql), values)
   }
 
   async get<Row>(sql: string, ...values: readonly unknown[]): Promise<Row | undefined> {

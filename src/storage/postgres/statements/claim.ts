@@ -5,28 +5,26 @@ import { bisected } from '../batches.ts'
 import { missingVerdict, type Unit } from '../transactions.ts'
 import { isUuid } from './uuid.ts'
 
-const incoming = `json_to_recordset($3::text::json)
+const incoming = `json_to_recordset($1::text::json)
   AS r(n integer, id uuid, token bigint, key text, key_prefix text, key_scope text, fingerprint text)`
 
 // Sorted by key, so that two batches wait for each other in one direction only; of the same key one row, the first.
 const writeKeys = `
   WITH i AS MATERIALIZED (SELECT DISTINCT ON (r.key) r.*, decode(r.key, 'hex') AS key_hash FROM ${incoming}
     ORDER BY r.key, r.n),
-  free AS MATERIALIZED (SELECT * FROM i
-    WHERE NOT EXISTS (SELECT FROM chokaq.jobs_hot o WHERE o.key_hash = i.key_hash) ORDER BY i.key)
+  l AS MATERIALIZED (SELECT i.*, o.place FROM i CROSS JOIN LATERAL
+    (SELECT h.ctid AS place FROM chokaq.jobs_hot h WHERE h.id = i.id AND h.token = i.token AND h.state = 'fetched'
+      AND h.key_hash IS NULL FOR UPDATE) o
+    WHERE NOT EXISTS (SELECT FROM chokaq.jobs_hot k WHERE k.key_hash = i.key_hash OFFSET 0))
   UPDATE chokaq.jobs_hot h SET key_hash = i.key_hash, key_prefix = i.key_prefix, key_scope = i.key_scope,
     fingerprint = i.fingerprint, key_computed = true
-  FROM free i
-  WHERE h.id = ANY($1::uuid[]) AND h.token = ANY($2::bigint[]) AND h.id = i.id AND h.token = i.token
-    AND h.state = 'fetched' AND h.key_hash IS NULL
-  RETURNING h.id::text AS id`
+  FROM l i WHERE h.ctid = i.place AND h.id = i.id`
 
 const selectReasons = `
   SELECT r.n, h.id IS NOT NULL AS is_owned, h.key_hash IS NOT NULL AS is_keyed, o.id::text AS holder_id,
     o.fingerprint AS holder_fingerprint
   FROM ${incoming}
-  LEFT JOIN LATERAL (SELECT * FROM chokaq.jobs_hot j WHERE j.id = r.id AND j.token = r.token AND j.id = ANY($1::uuid[])
-    AND j.token = ANY($2::bigint[]) AND j.state = 'fetched' OFFSET 0) h ON true
+  LEFT JOIN LATERAL (SELECT * FROM chokaq.jobs_hot j WHERE j.id = r.id AND j.token = r.token AND j.state = 'fetched' OFFSET 0) h ON true
   LEFT JOIN LATERAL (SELECT * FROM chokaq.jobs_hot j WHERE j.key_hash = decode(r.key, 'hex') OFFSET 0) o ON true`
 
 interface ReasonRow {
@@ -111,5 +109,5 @@ function valuesOf(requests: readonly ClaimRequest[]): readonly unknown[] {
     key_scope: key.scope,
     fingerprint,
   }))
-  return [rows.map(({ id }) => id), rows.map(({ token }) => token), JSON.stringify(rows)]
+  return [JSON.stringify(rows)]
 }

@@ -8,6 +8,9 @@
  * Each lane locks what it hands over and no more (SKIP LOCKED inside the lane), because a merge of ordered inputs reads
  * one row ahead of each. With many types, those that have nothing pending are left out first, by one probe each.
  *
+ * The picked rows are locked, so they are updated where they lie (ctid): by id, the planner went for a hash of the whole
+ * table. A row that somebody changed between this statement's snapshot and its lock is left for the next fetch.
+ *
  * A pending row is due: enqueue, retry and promote see to that. So fetch does not compare run_at with the clock.
  *
  * Fast start. The fetch itself starts a row where nothing can be lost by it; state, attempt, times and policy all hang on
@@ -52,7 +55,7 @@ function policyText(policies: readonly TypePolicy[]): string {
 }
 
 const laneColumns =
-  'id, priority, run_at, type, crash_count, suspect, key_hash, key_computed, first_started_at, cancel_requested_at'
+  'ctid AS place, id, priority, run_at, type, crash_count, suspect, key_hash, key_computed, first_started_at, cancel_requested_at'
 
 // The number of rows is a plain parameter, never an expression: the planner has to know that it is small.
 function lane(typeParameter: number): string {
@@ -80,7 +83,7 @@ function fetchText(typeCount: number, isHeld: boolean): string {
   pick AS MATERIALIZED (
     ${typeCount === 1 ? lanes : `SELECT * FROM (${lanes}) l ORDER BY priority DESC, run_at, id LIMIT $2`}),
   f AS MATERIALIZED (
-    SELECT k.id, c.now, p.*, (p.fast AND k.crash_count = 0 AND NOT k.suspect AND k.cancel_requested_at IS NULL
+    SELECT k.id, k.place, c.now, p.*, (p.fast AND k.crash_count = 0 AND NOT k.suspect AND k.cancel_requested_at IS NULL
       AND (k.first_started_at IS NULL OR c.now - k.first_started_at <= p.lifetime)
       AND CASE WHEN k.key_hash IS NULL THEN NOT p.keyed ELSE NOT k.key_computed AND NOT EXISTS (
         SELECT FROM chokaq.idempotency_markers m
@@ -95,7 +98,7 @@ function fetchText(typeCount: number, isHeld: boolean): string {
       when_interrupted = CASE WHEN f.go THEN f.when_interrupted ELSE h.when_interrupted END,
       crash_budget = CASE WHEN f.go THEN f.crash_budget ELSE h.crash_budget END,
       fetch_crash_budget = f.fetch_crash_budget
-    FROM f WHERE h.id = f.id RETURNING h.*),
+    FROM f WHERE h.ctid = f.place AND h.id = f.id RETURNING h.*),
   counted AS (
     INSERT INTO chokaq.worker_counters (value, name, queue, type, label)
     SELECT count(*), 'idempotency.claims', queue, type, 'claimed' FROM u

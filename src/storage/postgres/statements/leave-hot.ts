@@ -229,7 +229,7 @@ export class Endings {
     for (const row of this.#marked) if (!left.has(row.key_hash ?? '')) this.#keysGoingFree.push(row)
     for (const row of this.#keysGoingFree) this.counters.add('idempotency.claims', row, 'released')
     if (this.#leaving.length > 0) await session.all(moveRows, JSON.stringify(this.#leaving), idsOf(this.#leaving))
-    if (this.#waiting.length > 0) await session.all(letWait, JSON.stringify(this.#waiting), idsOf(this.#waiting))
+    if (this.#waiting.length > 0) await session.all(letWait, JSON.stringify(this.#waiting))
     await session.addCounters(this.counters)
     if (this.#waiting.some(({ state }) => state === 'pending')) tx.jobsBecameReady = true
   }
@@ -242,39 +242,44 @@ function idsOf(rows: readonly { readonly id: string }[]): readonly string[] {
 const kept = jobColumns.join(', ')
 
 /** The columns of a row g on its way out; those in `changed` come from elsewhere. */
-export function columnsOf(changed: Readonly<Record<string, string>>): string {
-  return jobColumns.map((column) => changed[column] ?? `g.${column}`).join(', ')
+export function columnsOf(changed: Readonly<Record<string, string>>, row = 'g'): string {
+  return jobColumns.map((column) => changed[column] ?? `${row}.${column}`).join(', ')
 }
 
 const recorded = {
-  token: `CASE WHEN i.raise THEN nextval('chokaq.lease_token') ELSE g.token END`,
-  failure_count: 'i.failure_count',
-  crash_count: 'i.crash_count',
-  fetch_crash_count: 'i.fetch_crash_count',
-  failure: 'coalesce(i.failure, g.failure)',
-  history: 'coalesce(i.history, g.history)',
+  token: `CASE WHEN (p.i).raise THEN nextval('chokaq.lease_token') ELSE (p.g).token END`,
+  failure_count: '(p.i).failure_count',
+  crash_count: '(p.i).crash_count',
+  fetch_crash_count: '(p.i).fetch_crash_count',
+  failure: 'coalesce((p.i).failure, (p.g).failure)',
+  history: 'coalesce((p.i).history, (p.g).history)',
 }
 
-// The rows are locked by this transaction, so the ids alone are guard enough.
+// The rows are locked by this transaction, so the ids alone are guard enough. A FULL JOIN is always a hash join: the
+// planner guesses one deleted row, and an inner join would walk the list once per row.
 const moveRows = `
   WITH c AS MATERIALIZED (SELECT chokaq.now_ms() AS now),
   i AS MATERIALIZED (SELECT * FROM json_to_recordset($1::text::json) AS r(id uuid, pillar text, outcome text,
     reason text, in_doubt boolean, failure_count integer, crash_count integer, fetch_crash_count integer, failure text,
     history text, duplicate_of uuid, result text, raise boolean)),
   gone AS (DELETE FROM chokaq.jobs_hot WHERE id = ANY($2::uuid[]) RETURNING *),
+  p AS MATERIALIZED (SELECT g, i, c.now FROM c CROSS JOIN gone g FULL JOIN i ON i.id = g.id),
   dead AS (
     INSERT INTO chokaq.jobs_dlq (${kept}, reason, in_doubt, duplicate_of, finished_at, result)
-    SELECT ${columnsOf({ ...recorded, revision: 'g.revision + 1' })}, i.reason, i.in_doubt, i.duplicate_of, c.now,
-      i.result::json
-    FROM gone g JOIN i ON i.id = g.id CROSS JOIN c WHERE i.pillar = 'dlq')
+    SELECT ${columnsOf({ ...recorded, revision: '(p.g).revision + 1' }, '(p.g)')}, (p.i).reason, (p.i).in_doubt,
+      (p.i).duplicate_of, p.now, (p.i).result::json
+    FROM p WHERE (p.g).id IS NOT NULL AND (p.i).pillar = 'dlq')
   INSERT INTO chokaq.jobs_archive (${kept}, outcome, duplicate_of, finished_at, result)
-  SELECT ${columnsOf(recorded)}, i.outcome, i.duplicate_of, c.now, i.result::json
-  FROM gone g JOIN i ON i.id = g.id CROSS JOIN c WHERE i.pillar = 'archive'`
+  SELECT ${columnsOf(recorded, '(p.g)')}, (p.i).outcome, (p.i).duplicate_of, p.now, (p.i).result::json
+  FROM p WHERE (p.g).id IS NOT NULL AND (p.i).pillar = 'archive'`
 
+// Updated where they lie, for the same reason: the rows are this transaction's.
 const letWait = `
   WITH i AS MATERIALIZED (SELECT * FROM json_to_recordset($1::text::json) AS r(id uuid, state text, run_at bigint,
     attempt integer, failure_count integer, crash_count integer, fetch_crash_count integer, suspect boolean,
-    started_at bigint, first_started_at bigint, failure text, history text, forget boolean, raise boolean))
+    started_at bigint, first_started_at bigint, failure text, history text, forget boolean, raise boolean)),
+  l AS MATERIALIZED (SELECT i.*, o.place FROM i CROSS JOIN LATERAL
+    (SELECT h.ctid AS place FROM chokaq.jobs_hot h WHERE h.id = i.id OFFSET 0) o)
   UPDATE chokaq.jobs_hot h SET state = i.state, run_at = i.run_at, worker_id = NULL, fetched_at = NULL,
     fast_started = false, attempt = i.attempt, failure_count = i.failure_count, crash_count = i.crash_count,
     fetch_crash_count = i.fetch_crash_count, suspect = i.suspect, started_at = i.started_at,
@@ -286,4 +291,4 @@ const letWait = `
     key_scope = CASE WHEN i.forget THEN NULL ELSE h.key_scope END,
     fingerprint = CASE WHEN i.forget THEN NULL ELSE h.fingerprint END,
     key_computed = h.key_computed AND NOT i.forget
-  FROM i WHERE h.id = ANY($2::uuid[]) AND h.id = i.id`
+  FROM l i WHERE h.ctid = i.place AND h.id = i.id`

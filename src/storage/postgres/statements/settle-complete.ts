@@ -16,60 +16,59 @@ export interface Completion {
 }
 
 const kept = jobColumns.join(', ')
-const whole = {
-  payload: 'CASE WHEN p.stub IS NULL THEN g.payload END',
-  tags: 'CASE WHEN p.stub IS NULL THEN g.tags END',
-}
 const archived = columnsOf({
-  ...whole,
-  failure: 'CASE WHEN p.stub IS NULL THEN g.failure END',
-  history: 'CASE WHEN p.stub IS NULL THEN g.history END',
+  payload: 'CASE WHEN g.stub IS NULL THEN g.payload END',
+  tags: 'CASE WHEN g.stub IS NULL THEN g.tags END',
+  failure: 'CASE WHEN g.stub IS NULL THEN g.failure END',
+  history: 'CASE WHEN g.stub IS NULL THEN g.history END',
 })
 
 // `id = ANY AND token = ANY` keeps the index plan; a join with the incoming rows fell to a hash of the whole table. A
-// token belongs to one row, so the two lists cannot meet crosswise; the join afterwards pairs them exactly.
+// token belongs to one row, so the two lists cannot meet crosswise.
+// What belongs to each row is joined once, with a FULL JOIN, because that one is always a hash join: the planner guesses
+// that one row is deleted, and an inner join then walked the list once per row.
 // A live marker of another job is never replaced: its row comes back without a marker and is parked as a conflict.
 const completeRows = `
   WITH c AS MATERIALIZED (SELECT chokaq.now_ms() AS now),
-  i AS MATERIALIZED (SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[])
-    AS t(id, token, result, life, stub, marker)),
+  i AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[])
+      AS t(id, token, returned, life, stub, marker)),
   gone AS (DELETE FROM chokaq.jobs_hot WHERE id = ANY($1::uuid[]) AND token = ANY($2::bigint[])
     AND state = 'processing' RETURNING *),
-  p AS MATERIALIZED (SELECT g.id, g.key_hash, i.result, i.life, i.stub, i.marker FROM gone g
-    JOIN i ON i.id = g.id AND i.token = g.token),
+  p AS MATERIALIZED (SELECT gone.*, i.returned, i.life, i.stub, i.marker, c.now
+    FROM c CROSS JOIN gone FULL JOIN i ON i.id = gone.id AND i.token = gone.token),
   marked AS (
     INSERT INTO chokaq.idempotency_markers AS m
       (key_hash, state, job_id, generation, token, created_at, expires_at, fingerprint, result)
-    SELECT g.key_hash, p.marker, g.id, g.generation, g.token, c.now, c.now + p.life, g.fingerprint, p.result::json
-    FROM gone g JOIN p ON p.id = g.id CROSS JOIN c WHERE g.key_hash IS NOT NULL ORDER BY g.key_hash
+    SELECT p.key_hash, p.marker, p.id, p.generation, p.token, p.now, p.now + p.life, p.fingerprint, p.returned::json
+    FROM p WHERE p.key_hash IS NOT NULL ORDER BY p.key_hash
     ON CONFLICT (key_hash) DO UPDATE SET state = excluded.state, job_id = excluded.job_id,
       generation = excluded.generation, token = excluded.token, created_at = excluded.created_at,
       expires_at = excluded.expires_at, fingerprint = excluded.fingerprint, result = excluded.result, failure = NULL
       WHERE m.job_id = excluded.job_id OR m.expires_at <= excluded.created_at
     RETURNING key_hash),
-  parked AS MATERIALIZED (SELECT p.id FROM p WHERE p.key_hash IS NOT NULL
-    AND NOT EXISTS (SELECT FROM marked WHERE marked.key_hash = p.key_hash)),
+  g AS MATERIALIZED (
+    SELECT p.*, p.key_hash IS NOT NULL AND p.key_hash NOT IN (SELECT key_hash FROM marked) AS parked
+    FROM p WHERE p.id IS NOT NULL),
   dead AS (
     INSERT INTO chokaq.jobs_dlq (${kept}, reason, in_doubt, duplicate_of, finished_at, result)
     SELECT ${columnsOf({ revision: 'g.revision + 1' })}, 'CompleteConflict', false,
-      (SELECT o.job_id FROM chokaq.idempotency_markers o WHERE o.key_hash = g.key_hash), c.now, p.result::json
-    FROM parked x JOIN gone g ON g.id = x.id JOIN p ON p.id = x.id CROSS JOIN c),
+      (SELECT o.job_id FROM chokaq.idempotency_markers o WHERE o.key_hash = g.key_hash), g.now, g.returned::json
+    FROM g WHERE g.parked),
   done AS (
     INSERT INTO chokaq.jobs_archive (${kept}, outcome, finished_at, expires_at, result)
-    SELECT ${archived}, 'completed', c.now, c.now + p.stub, CASE WHEN p.stub IS NULL THEN p.result::json END
-    FROM gone g JOIN p ON p.id = g.id CROSS JOIN c WHERE NOT EXISTS (SELECT FROM parked x WHERE x.id = g.id)),
+    SELECT ${archived}, 'completed', g.now, g.now + g.stub, CASE WHEN g.stub IS NULL THEN g.returned::json END
+    FROM g WHERE NOT g.parked),
   sums AS MATERIALIZED (
-    SELECT count(*) AS n, g.queue, g.type, g.key_hash IS NOT NULL AS keyed,
-      EXISTS (SELECT FROM parked x WHERE x.id = g.id) AS conflicting
-    FROM gone g GROUP BY 2, 3, 4, 5),
+    SELECT count(*) AS n, g.queue, g.type, g.key_hash IS NOT NULL AS keyed, g.parked FROM g GROUP BY 2, 3, 4, 5),
   counted AS (
     INSERT INTO chokaq.worker_counters (value, name, queue, type, label)
-    SELECT n, CASE WHEN conflicting THEN 'jobs.dlq' ELSE 'jobs.completed' END, queue, type,
-      CASE WHEN conflicting THEN 'CompleteConflict' ELSE '' END FROM sums
+    SELECT n, CASE WHEN parked THEN 'jobs.dlq' ELSE 'jobs.completed' END, queue, type,
+      CASE WHEN parked THEN 'CompleteConflict' ELSE '' END FROM sums
     UNION ALL
-    SELECT n, 'idempotency.claims', queue, type, CASE WHEN conflicting THEN 'complete_conflict' ELSE 'completed' END
+    SELECT n, 'idempotency.claims', queue, type, CASE WHEN parked THEN 'complete_conflict' ELSE 'completed' END
     FROM sums WHERE keyed)
-  SELECT g.id::text AS id, g.token, x.id IS NOT NULL AS is_conflict FROM gone g LEFT JOIN parked x ON x.id = g.id`
+  SELECT g.id::text AS id, g.token, g.parked AS is_conflict FROM g`
 
 interface CompletedRow {
   readonly id: string

@@ -8,22 +8,25 @@ import { holderStates } from './markers.ts'
 import { isUuid } from './uuid.ts'
 
 const maxInteger = 2 ** 31 - 1
-const incoming = `json_to_recordset($3::text::json) AS r(n integer, id uuid, token bigint, keyed boolean,
+const incoming = `json_to_recordset($1::text::json) AS r(n integer, id uuid, token bigint, keyed boolean,
   when_interrupted text, crash_budget integer, fetch_crash_budget integer, lifetime bigint)`
 const isPaused = 'EXISTS (SELECT FROM chokaq.queues q WHERE q.name = h.queue AND q.paused)'
 
+// One lookup by id for each row, locked in the order in which they come, then updated where it lies. A row that somebody
+// changed between this statement's snapshot and its lock is tried again by the next round.
 // The marker is read by this statement, which begins after the claim was committed (R3 of the design).
 const startRows = `
   WITH c AS MATERIALIZED (SELECT chokaq.now_ms() AS now),
-  i AS MATERIALIZED (SELECT * FROM ${incoming}),
-  l AS MATERIALIZED (SELECT h.id FROM chokaq.jobs_hot h WHERE h.id = ANY($1::uuid[]) AND h.token = ANY($2::bigint[])
-    AND h.state = 'fetched' ORDER BY h.id FOR UPDATE),
+  l AS MATERIALIZED (SELECT i.*, o.place FROM ${incoming.replace(' AS r(', ' AS i(')} CROSS JOIN LATERAL
+    (SELECT h.ctid AS place FROM chokaq.jobs_hot h WHERE h.id = i.id AND h.token = i.token AND h.state = 'fetched'
+      FOR UPDATE) o),
   u AS (
     UPDATE chokaq.jobs_hot h SET state = 'processing', attempt = h.attempt + 1, started_at = c.now,
       first_started_at = coalesce(h.first_started_at, c.now), fast_started = false,
       when_interrupted = i.when_interrupted, crash_budget = i.crash_budget, fetch_crash_budget = i.fetch_crash_budget
-    FROM l JOIN i ON i.id = l.id CROSS JOIN c
-    WHERE h.id = l.id AND h.token = i.token AND h.state = 'fetched' AND h.cancel_requested_at IS NULL
+    FROM l i CROSS JOIN c
+    WHERE h.ctid = i.place AND h.id = i.id AND h.token = i.token AND h.state = 'fetched'
+      AND h.cancel_requested_at IS NULL
       AND NOT ${isPaused} AND (h.first_started_at IS NULL OR c.now - h.first_started_at <= i.lifetime)
       AND CASE WHEN h.key_hash IS NULL THEN NOT i.keyed ELSE NOT EXISTS (SELECT FROM chokaq.idempotency_markers m
         WHERE m.key_hash = h.key_hash AND NOT (m.job_id = h.id AND m.state = 'in_doubt')
@@ -42,8 +45,8 @@ const selectReasons = `
     (h.key_hash IS NULL AND r.keyed) AS is_unclaimed, m.job_id::text AS marker_job, m.state AS marker_state,
     m.fingerprint AS marker_fingerprint, m.result::text AS marker_result
   FROM ${incoming} CROSS JOIN c
-  LEFT JOIN LATERAL (SELECT * FROM chokaq.jobs_hot j WHERE j.id = r.id AND j.token = r.token AND j.id = ANY($1::uuid[])
-    AND j.token = ANY($2::bigint[]) AND j.state IN ('fetched', 'processing') OFFSET 0) h ON true
+  LEFT JOIN LATERAL (SELECT * FROM chokaq.jobs_hot j WHERE j.id = r.id AND j.token = r.token
+    AND j.state IN ('fetched', 'processing') OFFSET 0) h ON true
   LEFT JOIN LATERAL (SELECT * FROM chokaq.idempotency_markers k WHERE k.key_hash = h.key_hash
     AND NOT (k.job_id = h.id AND k.state = 'in_doubt') AND (k.expires_at IS NULL OR k.expires_at > c.now) OFFSET 0) m
     ON true`
@@ -155,5 +158,6 @@ function valuesOf(requests: readonly StartRequest[]): readonly unknown[] {
     fetch_crash_budget: Math.min(policy.fetchCrashBudget, maxInteger),
     lifetime: Math.ceil(Math.min(policy.retryLifetimeMs, Number.MAX_SAFE_INTEGER)),
   }))
-  return [rows.map(({ id }) => id), rows.map(({ token }) => token), JSON.stringify(rows)]
+  // Sorted, so that rows are locked in one order.
+  return [JSON.stringify(rows.sort((a, b) => (a.id < b.id ? -1 : 1)))]
 }
