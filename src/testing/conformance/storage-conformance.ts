@@ -20,6 +20,9 @@ import { fetchCases } from './fetch-cases.ts'
 import type { ConformanceHarness } from './harness.ts'
 import { inspectCases } from './inspect-cases.ts'
 import { keyHolderCases } from './key-holder-cases.ts'
+import { ledgerCases } from './ledger-cases.ts'
+import { ledgerHoldCases } from './ledger-hold-cases.ts'
+import { ledgerPruneCases } from './ledger-prune-cases.ts'
 import { lifecycleCases } from './lifecycle-cases.ts'
 import { livenessCases } from './liveness-cases.ts'
 import { operatorCases } from './operator-cases.ts'
@@ -27,6 +30,7 @@ import { queueCases } from './queue-cases.ts'
 import { raceCases } from './race-cases.ts'
 import { rescueCases } from './rescue-cases.ts'
 import { resendCases } from './resend-cases.ts'
+import { resolveCases } from './resolve-cases.ts'
 import { resurrectCases } from './resurrect-cases.ts'
 import { retryCases } from './retry-cases.ts'
 import { Scene } from './scene.ts'
@@ -47,6 +51,9 @@ export const conformanceGroups: readonly CaseGroup[] = [
   retryCases,
   buryCases,
   settleBatchCases,
+  ledgerCases,
+  ledgerHoldCases,
+  ledgerPruneCases,
   livenessCases,
   rescueCases,
   sweepCases,
@@ -55,6 +62,7 @@ export const conformanceGroups: readonly CaseGroup[] = [
   inspectCases,
   operatorCases,
   resurrectCases,
+  resolveCases,
   contentCases,
   counterCases,
   faultCases,
