@@ -89,7 +89,7 @@ describe('import directions', () => {
         ['src/testing/index.ts', `import { x } from '../storage/sqlite/index.ts'`],
         ['src/index.ts', `export { x } from './engine/worker.ts'`],
         ['src/worker.ts', `export { x } from './storage/sqlite/index.ts'`],
-        ['src/otel/index.ts', `import { x } from '../core/job.ts'`],
+        ['src/otel/index.ts', `import { x } from '../engine/worker.ts'`],
         ['src/http/index.ts', `import { x } from '../cli/bin.ts'`],
         ['src/http/index.ts', `import { x } from 'chokaq'`],
       ],

@@ -150,8 +150,10 @@ export class WorkerAttempt {
 
 /** What a tracer is told of a run. Without a lease nothing is settled, and nobody knows what came of it. */
 function endOf({ action, durationMs }: AttemptOutcome): RunEnd {
-  const failure = action === undefined ? lostLease : 'failure' in action ? (action.failure ?? undefined) : undefined
-  return { durationMs, failure }
+  if (action === undefined) return { durationMs, failure: lostLease }
+  // A handler that asks to be called later, or that a shutdown cut off, has not failed.
+  const hasFailed = action.kind === 'bury' || (action.kind === 'retry' && action.charge === 'failure')
+  return { durationMs, failure: hasFailed ? (action.failure ?? undefined) : undefined }
 }
 
 const lostLease: StoredFailure = { name: 'LeaseLost', message: 'The lease was lost while the handler ran.' }
