@@ -1,11 +1,11 @@
 /** One attempt with effects over a fake ledger: what its stage needs and nothing of a worker. */
-import { effectOf, type Effect, type ResolvedEffect } from '../core/effect.ts'
+import { defineEffect, effectOf, type Effect, type EffectDefinition, type ResolvedEffect } from '../core/effect.ts'
 import { ChokaQError } from '../core/errors.ts'
 import { toJsonText } from '../core/json-image.ts'
 import { effectKey } from '../core/key-canon.ts'
 import type { EffectOutcome, LedgerRecord } from '../core/ledger.ts'
 import type { AttemptEnd } from '../core/outcome.ts'
-import { Tracing } from '../core/tracing.ts'
+import { defineProvider, noKey } from '../core/provider.ts'
 import { Tracing } from '../core/tracing.ts'
 import { EffectScope } from '../engine/process/effect-scope.ts'
 import { createFakeRuntime, type FakeRuntime } from './fake-runtime.ts'
@@ -33,7 +33,6 @@ export class EffectScene {
       new Map(Object.entries(effects).map(([key, effect]) => [key, resolved(effect)])),
       {
         runtime: this.runtime,
-        tracing: new Tracing(),
         tracing: new Tracing(),
         bounds: { fenceAfterMs: 20_000, deadAfterMs: 30_000, sweepMs: 5_000 },
         graceMs: 3_000,
@@ -74,3 +73,47 @@ function resolved(effect: Effect<never, unknown>): ResolvedEffect {
   if (found === undefined) throw new ChokaQError('CHOKAQ_ASSERTION', { what: 'an effect' })
   return found
 }
+
+export const acme = defineProvider({
+  name: 'acme',
+  keyFormat: { maxLength: 64 },
+  dedupeWindow: '24h',
+  onProviderError: 'replayed',
+})
+export const keyless = noKey('ses')
+export const returned: AttemptEnd = { kind: 'returned', result: null, children: [] }
+/** What the effects of the running test were called with. */
+export const calls: { input: unknown; key: string }[] = []
+
+type Definition = Partial<EffectDefinition<unknown, unknown>>
+
+/** An effect that records its calls and gives `charge-<n>`. Forgets the calls before. */
+export function effect(change: Definition = {}): Effect<unknown, unknown> {
+  calls.length = 0
+  return defineEffect<unknown, unknown>({
+    name: 'charge',
+    provider: acme,
+    run: async (input, { idempotencyKey }) => {
+      calls.push({ input, key: idempotencyKey })
+      return { id: `charge-${calls.length}` }
+    },
+    ...change,
+  })
+}
+
+export function failing(error: unknown, change: Definition = {}): Effect<unknown, unknown> {
+  const run = async (): Promise<unknown> => {
+    calls.push({ input: undefined, key: '' })
+    throw error
+  }
+  return effect({ run, ...change })
+}
+
+export async function refusalOf(call: Promise<unknown>): Promise<ChokaQError> {
+  const thrown: unknown = await call.catch((error: unknown) => error)
+  if (thrown instanceof ChokaQError) return thrown as ChokaQError
+  throw new ChokaQError('CHOKAQ_ASSERTION', { what: `refused by ChokaQ, not with ${String(thrown)}` })
+}
+
+/** The connection broke in mid-call: nobody knows. */
+export const reset = Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })
