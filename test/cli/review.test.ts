@@ -173,7 +173,7 @@ describe('review retry, abandon and compensate', () => {
 
   it('refuses a revision that is another by now', async () => {
     const id = await inDoubt()
-    const [{ revision }] = (await scene.chokaq.reviews.list()) as [{ revision: number }]
+    const revision = (await scene.chokaq.reviews.list())[0]?.revision ?? -1
     const stale = await review('retry', id, '--yes', '--revision', String(revision + 1))
     expect(stale).toMatchObject({ code: 3 })
     expect(stale.stderr).toContain(`revision ${revision}`)

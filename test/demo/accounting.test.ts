@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { account, type Evidence, type JobFact } from '../../src/cli/demo/accounting.ts'
 import { amountOf, paymentAttemptOf } from '../../src/cli/demo/deliveries.ts'
+import { providerOf, type ProviderName } from '../../src/cli/demo/provider/names.ts'
 
 const ids = ['d1', 'd2', 'd3']
 
@@ -12,6 +13,7 @@ function job(id: string, kind: JobFact['kind'], over: Partial<JobFact> = {}): Jo
     reason: null,
     paymentAttemptId: paymentAttemptOf(id),
     attempt: 1,
+    callCount: 1,
     causes: [],
     ...over,
   }
@@ -35,6 +37,7 @@ function goodBooks(): Evidence {
       job('d3', 'charge', { id: 'conflict-d3', state: 'dead', reason: 'KeyReused', attempt: 0 }),
     ],
     charges: ids.map((id) => ({
+      provider: providerOf(paymentAttemptOf(id)),
       chargeId: `ch_${id}`,
       idempotencyKey: `key-${id}`,
       paymentAttemptId: paymentAttemptOf(id),
@@ -53,6 +56,8 @@ function goodBooks(): Evidence {
       chargesInFlight: 1,
       rescuedAfterMs: 200,
     })),
+    reconciledJobIds: [],
+    decisions: [],
   }
 }
 
@@ -86,6 +91,37 @@ describe('books that agree', () => {
       doubleCount: 0,
       overchargedCents: 0,
     })
+  })
+})
+
+describe('doubts', () => {
+  const idAt = (provider: ProviderName, nth = 0): string =>
+    Array.from({ length: 200 }, (_, i) => `x${i}`).filter((id) => providerOf(paymentAttemptOf(id)) === provider)[nth] ??
+    ''
+
+  it('are counted once per payment, by provider and by how they ended', () => {
+    const [card, bank, voucher, other] = [idAt('card'), idAt('bank'), idAt('voucher'), idAt('voucher', 1)]
+    const { providers } = account({
+      ...goodBooks(),
+      sent: [card, bank, voucher, other].map((deliveryId) => ({ deliveryId, role: 'first', outcome: 'enqueued' })),
+      jobs: [
+        job(card, 'charge', { callCount: 3 }),
+        job(bank, 'charge', { callCount: 2 }),
+        job(voucher, 'charge'),
+        job(other, 'charge', { callCount: 2 }),
+      ],
+      reconciledJobIds: [`charge-${bank}`],
+      decisions: [
+        { paymentAttemptId: paymentAttemptOf(voucher), decision: 'adopt' },
+        { paymentAttemptId: paymentAttemptOf(other), decision: 'retry' },
+      ],
+    })
+    const none = { chargeCount: expect.any(Number) as number, reconciledCount: 0, adoptedCount: 0, retriedCount: 0 }
+    expect(providers).toEqual([
+      { ...none, provider: 'card', paymentCount: 1, inDoubtCount: 1 },
+      { ...none, provider: 'bank', paymentCount: 1, inDoubtCount: 1, reconciledCount: 1 },
+      { ...none, provider: 'voucher', paymentCount: 2, inDoubtCount: 2, adoptedCount: 1, retriedCount: 1 },
+    ])
   })
 })
 
@@ -133,6 +169,13 @@ describe('a planted error', () => {
       'a wrong amount',
       ({ charges }) => ({ charges: charges.map((c, i) => (i === 0 ? { ...c, amountCents: c.amountCents + 1 } : c)) }),
       ['pa_d1 was charged a wrong amount'],
+    ],
+    [
+      'a charge at the wrong provider',
+      ({ charges }) => ({
+        charges: charges.map((c, i) => (i === 0 ? { ...c, provider: c.provider === 'card' ? 'bank' : 'card' } : c)),
+      }),
+      ['pa_d1 was charged by the wrong provider'],
     ],
     [
       'a lost delivery',

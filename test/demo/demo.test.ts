@@ -34,6 +34,14 @@ describe('chokaq demo', () => {
     expect(result.handlerKillCount).toBeGreaterThanOrEqual(5)
     expect(result.chargeKillCount).toBeGreaterThanOrEqual(2)
     expect(result.extraAttempts.map(({ why }) => why)).toContain('worker killed')
+    const [card, bank, voucher] = result.providers
+    for (const one of [card, bank, voucher]) {
+      expect(one?.chargeCount).toBe(one?.paymentCount)
+      expect(one?.inDoubtCount).toBeGreaterThan(0)
+    }
+    expect(bank?.reconciledCount).toBeGreaterThan(0)
+    expect((voucher?.adoptedCount ?? 0) + (voucher?.retriedCount ?? 0)).toBe(voucher?.inDoubtCount)
+    expect([card?.adoptedCount, bank?.adoptedCount]).toEqual([0, 0])
   })
 
   it('shows double charges without protection on the same seed', { timeout: deadlineMs }, async () => {

@@ -8,6 +8,7 @@ import { behaviourOf, type Behaviour } from '../../src/cli/demo/provider/behavio
 import { Ledger, readLedger } from '../../src/cli/demo/provider/ledger.ts'
 import { createProvider, type RequestRecord } from '../../src/cli/demo/provider/server.ts'
 
+const lagMs = 300
 const calm: Behaviour = { fault: 'none', beforeChargeMs: 0, afterChargeMs: 0 }
 
 /** A provider whose waits end when the test says so. */
@@ -38,11 +39,12 @@ class Gate {
   }
 }
 
-describe('the payment provider', () => {
+describe('the payment providers', () => {
   let folder: string
   let ledger: Ledger
   let url: string
   let gate: Gate
+  let lag: Gate
   let behaviours: Behaviour[]
   let records: RequestRecord[]
   let onRecord: () => void
@@ -52,13 +54,15 @@ describe('the payment provider', () => {
     folder = mkdtempSync(join(tmpdir(), 'chokaq-provider-'))
     ledger = Ledger.open(join(folder, 'ledger.jsonl'))
     gate = new Gate()
+    lag = new Gate()
     behaviours = []
     records = []
     onRecord = () => undefined
     const server = createProvider({
       ledger,
       behaviour: () => behaviours.shift() ?? calm,
-      wait: () => gate.wait(),
+      readLagMs: () => lagMs,
+      wait: (ms) => (ms === lagMs ? lag.wait() : gate.wait()),
       onRequestEnd: (record) => {
         records.push(record)
         onRecord()
@@ -78,8 +82,8 @@ describe('the payment provider', () => {
     rmSync(folder, { recursive: true })
   })
 
-  const charge = (key: string, amountCents = 5, paymentAttemptId = 'pa_1'): Promise<Response> =>
-    fetch(`${url}/charges`, {
+  const charge = (key: string, amountCents = 5, paymentAttemptId = 'pa_1', provider = 'card'): Promise<Response> =>
+    fetch(`${url}/${provider}/charges`, {
       method: 'POST',
       headers: { 'idempotency-key': key, 'x-worker': 'worker-b.1' },
       body: JSON.stringify({ paymentAttemptId, amountCents }),
@@ -149,7 +153,7 @@ describe('the payment provider', () => {
     const recorded = new Promise<void>((resolve) => {
       onRecord = resolve
     })
-    const call = request(`${url}/charges`, {
+    const call = request(`${url}/card/charges`, {
       method: 'POST',
       headers: { 'idempotency-key': 'k1', 'x-worker': 'worker-b.1' },
     })
@@ -177,8 +181,53 @@ describe('the payment provider', () => {
     again.close()
   })
 
+  it('charges for each request where the provider takes no keys', async () => {
+    for (const provider of ['bank', 'voucher']) {
+      for (const key of ['k1', 'k1', '']) expect((await charge(key, 5, `pa_${provider}`, provider)).status).toBe(200)
+    }
+    expect(charges().map(({ provider }) => provider)).toEqual(['bank', 'bank', 'bank', 'voucher', 'voucher', 'voucher'])
+  })
+
+  it('breaks the connection before anything is charged', async () => {
+    behaviours = [{ ...calm, fault: 'lost' }]
+    await expect(charge('k1')).rejects.toThrow('fetch failed')
+    expect(charges()).toHaveLength(0)
+    expect(records).toMatchObject([{ did: 'nothing', answer: 'cut' }])
+    expect((await charge('k1')).status).toBe(200)
+    expect(charges()).toHaveLength(1)
+  })
+
+  it('tells of a charge of the bank only after the lag of its reads, and of no other', async () => {
+    const told = async (): Promise<unknown> => (await fetch(`${url}/bank/charges?paymentAttemptId=pa_1`)).json()
+    await charge('', 5, 'pa_1', 'voucher')
+    expect(await told()).toEqual({ charges: [] })
+    lag.isOpen = false
+    const { id } = (await (await charge('', 5, 'pa_1', 'bank')).json()) as { id: string }
+    expect(await told()).toEqual({ charges: [] })
+    lag.open()
+    await expect.poll(told).toEqual({ charges: [{ id }] })
+  })
+
+  it('says for whom it still works, although the caller hung up', async () => {
+    gate.isOpen = false
+    const abort = new AbortController()
+    const call = fetch(`${url}/voucher/charges`, {
+      method: 'POST',
+      body: JSON.stringify({ paymentAttemptId: 'pa_1', amountCents: 5 }),
+      signal: abort.signal,
+    })
+    await gate.arrival()
+    abort.abort()
+    await expect(call).rejects.toThrow('abort')
+    const working = async () => ((await (await fetch(`${url}/admin/state`)).json()) as { working: string[] }).working
+    expect(await working()).toEqual(['pa_1'])
+    gate.open()
+    await expect.poll(working).toEqual([])
+    expect(charges()).toHaveLength(1)
+  })
+
   it('refuses what is no charge', async () => {
-    const response = await fetch(`${url}/charges`, { method: 'POST', body: '{"paymentAttemptId":"pa_1"}' })
+    const response = await fetch(`${url}/card/charges`, { method: 'POST', body: '{"paymentAttemptId":"pa_1"}' })
     expect(response.status).toBe(400)
     expect(charges()).toHaveLength(0)
   })

@@ -7,6 +7,8 @@ import { amountOf, paymentAttemptOf, type DeliveryRole } from './deliveries.ts'
 import { minChargeKills, minKills } from './settings.ts'
 import type { OrderRow } from './orders.ts'
 import type { Charge } from './provider/ledger.ts'
+import { providerNames, providerOf, type ProviderName } from './provider/names.ts'
+import type { ReviewDecision } from './reviewer.ts'
 
 /** One HTTP request as its sender saw it end. */
 export interface SentRequest {
@@ -24,6 +26,8 @@ export interface JobFact {
   readonly reason: DeadReason | null
   readonly paymentAttemptId: string
   readonly attempt: number
+  /** Recorded calls of its effect: each had its intent written before. */
+  readonly callCount: number
   /** Why attempts ended without success, as recorded on the job. */
   readonly causes: readonly string[]
 }
@@ -51,6 +55,22 @@ export interface Evidence {
   readonly charges: readonly Charge[]
   readonly orders: readonly OrderRow[]
   readonly kills: readonly KillFact[]
+  /** Jobs whose doubt ended because the provider was asked, as the workers told. */
+  readonly reconciledJobIds: readonly string[]
+  /** What the person decided. */
+  readonly decisions: readonly ReviewDecision[]
+}
+
+/** Payments of one provider, and how doubts about them ended. */
+export interface ProviderAccount {
+  readonly provider: ProviderName
+  readonly paymentCount: number
+  readonly chargeCount: number
+  /** Payments of which at some moment nobody knew whether the money had moved. */
+  readonly inDoubtCount: number
+  readonly reconciledCount: number
+  readonly adoptedCount: number
+  readonly retriedCount: number
 }
 
 export interface Account {
@@ -71,6 +91,7 @@ export interface Account {
   /** How many payment attempts have 0, 1, 2 … charges in the ledger. */
   readonly attemptsByCharges: readonly { readonly charges: number; readonly attempts: number }[]
   readonly chargeCount: number
+  readonly providers: readonly ProviderAccount[]
   readonly doubleCount: number
   readonly overchargedCents: number
   readonly orderCount: number
@@ -104,6 +125,7 @@ export function account(evidence: Evidence): Account {
       .map(([charges, attempts]) => ({ charges, attempts }))
       .sort((a, b) => a.charges - b.charges),
     chargeCount: evidence.charges.length,
+    providers: providerAccounts(evidence, deliveries),
     doubleCount: perAttempt.filter((count) => count > 1).length,
     overchargedCents: overcharges.reduce((sum, { amountCents }) => sum + amountCents, 0),
     orderCount: evidence.orders.length,
@@ -162,6 +184,8 @@ function chargeProblems(
     const made = charges.get(attempt) ?? []
     if (made.length === 0) problems.push(`${attempt} was never charged`)
     if (made.length > 1) problems.push(`${attempt} was charged ${made.length} times`)
+    if (made.some(({ provider }) => provider !== providerOf(attempt)))
+      problems.push(`${attempt} was charged by the wrong provider`)
     if (made.some((charge) => charge.amountCents !== amountCents))
       problems.push(`${attempt} was charged a wrong amount`)
   }
@@ -169,6 +193,34 @@ function chargeProblems(
     if (!wanted.has(paymentAttemptId)) problems.push(`charge ${chargeId} belongs to no delivery: ${paymentAttemptId}`)
   }
   return problems
+}
+
+function providerAccounts(
+  { charges, jobs, reconciledJobIds, decisions }: Evidence,
+  deliveries: readonly string[],
+): readonly ProviderAccount[] {
+  const byId = new Map(jobs.map(({ id, paymentAttemptId }) => [id, paymentAttemptId]))
+  const reconciled = new Set(reconciledJobIds.map((id) => byId.get(id) ?? ''))
+  const reviewed = new Set(decisions.map(({ paymentAttemptId }) => paymentAttemptId))
+  // A call is repeated only after the one before it was in doubt.
+  const repeated = new Set(
+    jobs.filter(({ callCount }) => callCount > 1).map(({ paymentAttemptId }) => paymentAttemptId),
+  )
+  return providerNames.map((provider) => {
+    const isOurs = (attempt: string): boolean => providerOf(attempt) === provider
+    const attempts = deliveries.map(paymentAttemptOf).filter(isOurs)
+    const countOf = (decision: ReviewDecision['decision']): number =>
+      decisions.filter((one) => one.decision === decision && isOurs(one.paymentAttemptId)).length
+    return {
+      provider,
+      paymentCount: attempts.length,
+      chargeCount: charges.filter((charge) => charge.provider === provider).length,
+      inDoubtCount: attempts.filter((a) => repeated.has(a) || reconciled.has(a) || reviewed.has(a)).length,
+      reconciledCount: attempts.filter((attempt) => reconciled.has(attempt)).length,
+      adoptedCount: countOf('adopt'),
+      retriedCount: countOf('retry'),
+    }
+  })
 }
 
 function orderProblems(

@@ -26,9 +26,10 @@ interface DemoFlags {
 const maxSeed = 2 ** 31 - 1
 
 const help = `
-Two workers take jobs that GitHub webhooks became, and charge customers at a payment provider that fails, hangs up and
-answers late. One of the workers is killed (SIGKILL) again and again, always while it works. At the end the provider's
-own ledger is compared with what was delivered.
+Two workers take jobs that GitHub webhooks became, and charge customers at three payment providers that fail, hang up and
+answer late. One takes idempotency keys, one can only be asked what it did (and its answers lag), one does neither: what is
+in doubt there is decided by a person, whom the demo plays. One of the workers is killed (SIGKILL) again and again, always
+while it works. At the end the providers' own ledger is compared with what was delivered.
 
 The seed decides what is sent, in which order, and what the provider does to each request. When exactly a kill strikes
 differs from run to run.
@@ -115,8 +116,9 @@ function showPlan(screen: Screen, { plan }: Run, { seed, deliveries, protection 
         `${formatMs(deadAfter)} of silence (production: ${formatMs(standard.heartbeatMs)}, ` +
         `${formatMs(standard.fenceAfterMs)}, ${formatMs(standard.deadAfterMs)})`,
       `a process that is gone from this machine is noticed with the next sweep, every ${formatMs(sweep)}`,
+      'three providers: card takes keys; bank takes none and can be asked, its answers lag; voucher does neither',
       protection
-        ? 'protection: a business key for each job, and one provider key for all attempts of a job'
+        ? 'protection: a business key for each job, and each charge is an effect: an intent before it, an outcome after'
         : 'NO PROTECTION: no business key, and a fresh provider key for each attempt',
       '',
     ].join('\n'),

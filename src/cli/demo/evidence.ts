@@ -3,9 +3,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { parseHistory } from '../../core/failure.ts'
 import type { JobRecord, Pillar } from '../../core/job.ts'
 import type { ChokaQ } from '../../engine/enqueue/client.ts'
+import { partsOf } from '../../engine/parts.ts'
 import type { Interruption, JobFact, KillFact } from './accounting.ts'
 import type { Kill } from './killer.ts'
-import { upsertOrder } from './jobs.ts'
+import { chargeDelivery, upsertOrder } from './jobs.ts'
 import { paymentErrorCodes } from './payment-client.ts'
 import type { RequestRecord } from './provider/server.ts'
 import type { RunningHandler } from './worker-place.ts'
@@ -21,19 +22,23 @@ export interface Rescue {
 }
 
 export async function readJobs(chokaq: ChokaQ): Promise<readonly JobFact[]> {
+  const { inspector } = partsOf(chokaq).driver
   const facts: JobFact[] = []
   for (const pillar of pillars) {
     let cursor: string | undefined
     do {
       const page = await chokaq.jobs.list(pillar, { limit: pageSize, ...(cursor === undefined ? {} : { cursor }) })
-      facts.push(...page.jobs.map(factOf))
+      for (const job of page.jobs) {
+        const calls = job.type === chargeDelivery.type ? await inspector.effects(job.id) : []
+        facts.push(factOf(job, calls.filter(({ jobId }) => jobId === job.id).length))
+      }
       cursor = page.nextCursor
     } while (cursor !== undefined)
   }
   return facts
 }
 
-function factOf(job: JobRecord): JobFact {
+function factOf(job: JobRecord, callCount: number): JobFact {
   const payload = JSON.parse(job.payload ?? '{}') as { readonly paymentAttemptId?: string }
   return {
     id: job.id,
@@ -42,6 +47,7 @@ function factOf(job: JobRecord): JobFact {
     reason: job.reason,
     paymentAttemptId: payload.paymentAttemptId ?? '',
     attempt: job.attempt,
+    callCount,
     causes: parseHistory(job.history).map(({ kind, failure }) => causeText(kind, failure.code)),
   }
 }
@@ -56,10 +62,14 @@ export const causes = {
   serverError: 'provider answered 500',
   connectionCut: 'connection cut',
   keyInUse: 'provider answered 409',
+  waiting: 'waited for the bank',
+  review: 'waited for a person',
 } as const
 
 function causeText(kind: string, code: string | undefined): string {
   if (kind === 'crash') return causes.killed
+  if (code === 'CHOKAQ_EFFECT_WAITING') return causes.waiting
+  if (code === 'CHOKAQ_EFFECT_IN_DOUBT') return causes.review
   if (kind === 'retry-after') return causes.keyInUse
   if (code === paymentErrorCodes.serverError) return causes.serverError
   if (code === paymentErrorCodes.connectionCut) return causes.connectionCut

@@ -2,9 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import type { Ctx } from '../../core/ctx.ts'
 import { defineHandler, type Handler } from '../../core/handler.ts'
+import { chargeEffects } from './effects.ts'
 import { chargeDelivery, chargeWithoutKey, upsertOrder, type DeliveryPayload } from './jobs.ts'
 import type { Orders } from './orders.ts'
-import type { PaymentClient } from './payment-client.ts'
+import type { ChargeOrder, PaymentClient } from './payment-client.ts'
+import { providerOf } from './provider/names.ts'
 
 export interface HandlerParts {
   readonly payments: PaymentClient
@@ -25,11 +27,16 @@ export function demoHandlers(parts: HandlerParts): readonly Handler[] {
 
 function chargeHandler({ payments }: HandlerParts): Handler {
   return defineHandler(chargeDelivery, {
-    sideEffects: 'repeatable',
-    because: 'the provider makes one charge per idempotency key and answers each repeat with it',
+    sideEffects: 'effects',
+    effects: chargeEffects(payments),
+    whenInterrupted: 'resume',
     retry,
-    // The same key on every attempt of this job, whoever runs it.
-    run: (p, ctx) => chargeAndOrder(payments, p, ctx, ctx.idempotencyKey('charge')),
+    async run(p, ctx) {
+      const order = orderOf(p)
+      const { chargeId } = await ctx.effects[order.provider](order)
+      await enqueueOrder(p, chargeId, ctx)
+      return { chargeId }
+    },
   })
 }
 
@@ -38,20 +45,25 @@ function unprotectedHandler({ payments }: HandlerParts): Handler {
   return defineHandler(chargeWithoutKey, {
     sideEffects: 'none',
     retry,
-    run: (p, ctx) => chargeAndOrder(payments, p, ctx, randomUUID()),
+    async run(p, ctx) {
+      const { chargeId } = await payments.charge(orderOf(p), { idempotencyKey: randomUUID(), signal: ctx.signal })
+      await enqueueOrder(p, chargeId, ctx)
+      return { chargeId }
+    },
   })
 }
 
-async function chargeAndOrder(
-  payments: PaymentClient,
+function orderOf({ paymentAttemptId, amountCents }: DeliveryPayload): ChargeOrder {
+  return { provider: providerOf(paymentAttemptId), paymentAttemptId, amountCents }
+}
+
+/** The order job exists if and only if this job completes. */
+function enqueueOrder(
   { paymentAttemptId, amountCents, event }: DeliveryPayload,
-  ctx: Ctx,
-  idempotencyKey: string,
-): Promise<{ chargeId: string }> {
-  const chargeId = await payments.charge({ idempotencyKey, paymentAttemptId, amountCents }, ctx.signal)
-  // The order job exists if and only if this job completes.
-  await ctx.enqueue(upsertOrder, { paymentAttemptId, chargeId, amountCents, event })
-  return { chargeId }
+  chargeId: string,
+  ctx: Pick<Ctx, 'enqueue'>,
+): Promise<void> {
+  return ctx.enqueue(upsertOrder, { paymentAttemptId, chargeId, amountCents, event })
 }
 
 function orderHandler({ orders }: HandlerParts): Handler {

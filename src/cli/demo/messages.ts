@@ -29,6 +29,7 @@ export type ReportedEvent = Extract<
       | 'worker.warning'
       | 'worker.fenced'
       | 'storage.failed'
+      | 'effect.outcome'
   }
 >
 

@@ -1,9 +1,10 @@
 /** The table at the end, for people. */
 import { formatMs } from '../../core/duration.ts'
 import { table } from '../table.ts'
-import type { Account, KillFact } from './accounting.ts'
+import type { Account, KillFact, ProviderAccount } from './accounting.ts'
 import type { DeliveryRole } from './deliveries.ts'
 import { causes } from './evidence.ts'
+import type { ProviderName } from './provider/names.ts'
 import { leaseTimes, minChargeKills, minKills } from './settings.ts'
 
 interface Line {
@@ -28,6 +29,7 @@ export function reportText(account: Account, kills: readonly KillFact[], isProte
     ...killLines(account, kills),
     ...attemptLines(account),
     ...chargeLines(account),
+    ...(isProtected ? doubtLines(account) : []),
     ...endLines(account),
   ]
   return table<Line>(
@@ -78,8 +80,10 @@ function killLines(account: Account, kills: readonly KillFact[]): readonly Line[
 }
 
 const causeNotes: Readonly<Record<string, string>> = {
-  [causes.serverError]: 'nobody knew whether the charge was made: asked again',
-  [causes.connectionCut]: 'nobody knew whether the charge was made: asked again',
+  [causes.serverError]: 'nobody knew whether the charge was made',
+  [causes.connectionCut]: 'nobody knew whether the charge was made',
+  [causes.waiting]: 'it says "absent", and its reads lag: asked again later',
+  [causes.review]: 'nobody can be asked: parked until a person had looked',
   [causes.keyInUse]: 'the call of a killed worker was still running: waited',
 }
 
@@ -107,6 +111,33 @@ function chargeLines(account: Account): readonly Line[] {
       line(`  payment attempts charged ${charges}×`, attempts, charges === 1 ? 'exactly once' : ''),
     ),
     ...(doubleCount > 0 ? [line('  DOUBLE CHARGES', doubleCount, `customers paid ${tooMuch} too much in all`)] : []),
+  ]
+}
+
+const doubtNotes: Readonly<Record<ProviderName, string>> = {
+  card: 'settled by the same key again',
+  bank: 'no keys; settled by asking it',
+  voucher: 'no keys, cannot be asked; settled by a person',
+}
+
+function doubtLines({ providers }: Account): readonly Line[] {
+  const sum = (of: (one: ProviderAccount) => number): number => providers.reduce((total, one) => total + of(one), 0)
+  const [adopted, retried] = [sum((one) => one.adoptedCount), sum((one) => one.retriedCount)]
+  return [
+    line(
+      'payments in doubt',
+      sum(({ inDoubtCount }) => inDoubtCount),
+      'at some moment nobody knew whether money had moved',
+    ),
+    ...providers.map(({ provider, inDoubtCount, paymentCount }) =>
+      line(`  ${provider}`, inDoubtCount, `of ${paymentCount}; ${doubtNotes[provider]}`),
+    ),
+    line(
+      'reconciled',
+      sum(({ reconciledCount }) => reconciledCount),
+      'the bank knew the charge, so its result was adopted',
+    ),
+    line('reviewed', adopted + retried, `${adopted} found in the books: adopted; ${retried} not there: retried`),
   ]
 }
 

@@ -19,6 +19,7 @@ import type { FromProvider, ReportedEvent } from './messages.ts'
 import { Orders } from './orders.ts'
 import { readLedger } from './provider/ledger.ts'
 import type { InFlight } from './provider/server.ts'
+import { Reviewer, type ReviewDecision } from './reviewer.ts'
 import { startReceiver } from './receiver.ts'
 import type { Screen } from './screen.ts'
 import { Sender } from './sender.ts'
@@ -40,6 +41,8 @@ export interface RunResult {
 interface ProviderState {
   readonly chargeCount: number
   readonly inFlight: readonly InFlight[]
+  /** Payment attempts with a request at work, also of callers that hung up. */
+  readonly working: readonly string[]
 }
 
 type RescueEvent = Extract<ReportedEvent, { readonly name: 'job.rescued' }>
@@ -59,6 +62,8 @@ export class Run {
   readonly #rescues: Rescue[] = []
   readonly #startedAtMs = Date.now()
   readonly #kills: Kill[] = []
+  readonly #reconciledJobIds = new Set<string>()
+  readonly #decisions: ReviewDecision[] = []
   #sentGroups = 0
   #shownAtMs = 0
   #provider: DemoProcess<FromProvider> | undefined
@@ -165,6 +170,8 @@ export class Run {
   #hear(place: string, event: ReportedEvent): void {
     if (event.name === 'job.rescued') {
       this.#showRescue(place, event)
+    } else if (event.name === 'effect.outcome') {
+      if (event.outcome === 'reconciled') this.#reconciledJobIds.add(event.jobId)
     } else if (event.name === 'worker.warning') {
       this.#screen.line(`${place} warns: ${event.text}`)
     } else if (event.name === 'storage.failed') {
@@ -211,16 +218,27 @@ export class Run {
     await sender.allAnswered()
   }
 
-  /** Until nothing waits or runs any more. */
+  /** Until nothing waits or runs any more, and nothing waits for a person. */
   async #drained(chokaq: ChokaQ): Promise<void> {
+    const reviewer = this.#reviewer(chokaq)
     for (;;) {
+      const inReview = await reviewer.look()
       const queues = await chokaq.queues.list()
       const active = queues.map((q) => q.scheduledCount + q.pendingCount + q.fetchedCount + q.processingCount)
-      const left = active.reduce((sum, count) => sum + count, 0)
+      const left = active.reduce((sum, count) => sum + count, inReview)
       if (left === 0) return
       this.#screen.progress(1, `waiting for the last ${plural(left, 'job')}`)
       await wait(lookMs, undefined, { signal: this.#abort.signal })
     }
+  }
+
+  #reviewer(chokaq: ChokaQ): Reviewer {
+    return new Reviewer({
+      chokaq,
+      ledger: this.#path('ledger.jsonl'),
+      working: async () => (await this.#providerState()).working,
+      onDecision: (decision) => void this.#decisions.push(decision),
+    })
   }
 
   async #compare(chokaq: ChokaQ, sender: Sender): Promise<RunResult> {
@@ -233,6 +251,8 @@ export class Run {
       charges: readLedger(this.#path('ledger.jsonl')),
       orders: orders.all(),
       kills,
+      reconciledJobIds: [...this.#reconciledJobIds],
+      decisions: this.#decisions,
     })
     orders.close()
     return { account: books, kills, durationMs: Date.now() - this.#startedAtMs }

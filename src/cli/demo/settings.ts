@@ -5,7 +5,7 @@ export const leaseTimes = {
   heartbeat: 500,
   statementDeadline: 1_000,
   fenceAfter: 4_000,
-  deadAfter: 6_000,
+  deadAfter: 5_000,
   sweep: 500,
   poll: 100,
   timeout: 30_000,
@@ -13,6 +13,9 @@ export const leaseTimes = {
   shutdownGrace: 5_000,
   killDeadline: 15_000,
 } as const
+
+/** The longest one call of a provider may take; what bounds how long a doubt about one can last. */
+export const callTimeoutMs = 2_000
 
 export const concurrency = 10
 /** A job may be hit by each kill; a dead job would be the demo's fault and not the job's. */

@@ -19,6 +19,7 @@ const reported: ReadonlySet<string> = new Set<ReportedEvent['name']>([
   'worker.warning',
   'worker.fenced',
   'storage.failed',
+  'effect.outcome',
 ])
 
 export async function runWorkerProcess(setup: WorkerSetup): Promise<void> {

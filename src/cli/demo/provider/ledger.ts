@@ -3,9 +3,12 @@
  * writes here, so what stands in this file is what customers paid.
  */
 import { appendFileSync, closeSync, existsSync, fsyncSync, openSync, readFileSync } from 'node:fs'
+import type { ProviderName } from './names.ts'
 
 export interface Charge {
+  readonly provider: ProviderName
   readonly chargeId: string
+  /** '' where the provider takes no keys. */
   readonly idempotencyKey: string
   readonly paymentAttemptId: string
   readonly amountCents: number
@@ -16,9 +19,10 @@ export interface Charge {
 export class Ledger {
   readonly #descriptor: number
   readonly #byKey = new Map<string, Charge>()
+  #size = 0
 
   private constructor(path: string) {
-    if (existsSync(path)) for (const charge of readLedger(path)) this.#byKey.set(charge.idempotencyKey, charge)
+    if (existsSync(path)) for (const charge of readLedger(path)) this.#remember(charge)
     this.#descriptor = openSync(path, 'a')
   }
 
@@ -27,7 +31,7 @@ export class Ledger {
   }
 
   get size(): number {
-    return this.#byKey.size
+    return this.#size
   }
 
   /** The charge that was made for a key: the stored answer to every repeat. */
@@ -38,7 +42,12 @@ export class Ledger {
   record(charge: Charge): void {
     appendFileSync(this.#descriptor, `${JSON.stringify(charge)}\n`)
     fsyncSync(this.#descriptor)
-    this.#byKey.set(charge.idempotencyKey, charge)
+    this.#remember(charge)
+  }
+
+  #remember(charge: Charge): void {
+    this.#size += 1
+    if (charge.idempotencyKey !== '') this.#byKey.set(charge.idempotencyKey, charge)
   }
 
   close(): void {

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { tellParent, untilStopped } from '../child-side.ts'
 import type { ProviderSetup } from '../messages.ts'
-import { behaviourOf } from './behaviour.ts'
+import { behaviourOf, readLagMs } from './behaviour.ts'
 import { Ledger } from './ledger.ts'
 import { createProvider } from './server.ts'
 
@@ -12,7 +12,8 @@ export async function runProviderProcess(setup: ProviderSetup): Promise<void> {
   const ledger = Ledger.open(setup.ledger)
   const server = createProvider({
     ledger,
-    behaviour: (paymentAttemptId, nth) => behaviourOf(setup.seed, paymentAttemptId, nth),
+    behaviour: (paymentAttemptId, nth, provider) => behaviourOf(setup.seed, paymentAttemptId, nth, provider),
+    readLagMs: (paymentAttemptId) => readLagMs(setup.seed, paymentAttemptId),
     wait: (ms) => wait(ms),
     onRequestEnd: (record) => {
       appendFileSync(setup.requests, `${JSON.stringify(record)}\n`)

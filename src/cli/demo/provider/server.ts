@@ -1,20 +1,26 @@
 /**
- * A payment provider with Stripe's rules for idempotency keys, and with the weather of the real world: it may fail or
- * hang up after the money has moved. It knows nothing of jobs.
+ * Three payment providers behind one door, with the weather of the real world: they may fail or hang up after the money
+ * has moved. They know nothing of jobs.
+ *
+ * The bank and the voucher office take no keys: each request is a charge. The bank can be asked what it charged, and its
+ * answer lags behind its books. The card provider has Stripe's rules:
  *
  * - A key that has a charge is answered with that charge, and nothing is charged.
  * - A key whose first request is still running is answered 409.
  * - A key with other parameters is answered 400.
  * - It stores the charge, never the 500: a repeat after an error gets the charge.
- * - A caller who hangs up changes nothing: the charge is made all the same.
+ *
+ * With all three, a caller who hangs up changes nothing: the charge is made all the same.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { randomUUID } from 'node:crypto'
 import type { Behaviour } from './behaviour.ts'
 import type { Charge, Ledger } from './ledger.ts'
+import { isProviderName, type ProviderName } from './names.ts'
 
 /** One request, as the provider saw it end. */
 export interface RequestRecord {
+  readonly provider: ProviderName
   readonly worker: string
   readonly idempotencyKey: string
   readonly paymentAttemptId: string
@@ -33,12 +39,15 @@ export interface InFlight {
 
 export interface ProviderOptions {
   readonly ledger: Ledger
-  readonly behaviour: (paymentAttemptId: string, nth: number) => Behaviour
+  readonly behaviour: (paymentAttemptId: string, nth: number, provider: ProviderName) => Behaviour
+  /** How long a charge of the bank is missing from its answers. Defaults to not at all. */
+  readonly readLagMs?: (paymentAttemptId: string) => number
   readonly wait: (ms: number) => Promise<void>
   readonly onRequestEnd?: (record: RequestRecord) => void
 }
 
 interface ChargeRequest {
+  readonly provider: ProviderName
   readonly worker: string
   readonly idempotencyKey: string
   readonly paymentAttemptId: string
@@ -64,17 +73,27 @@ class Provider {
   /** Requests that wait for their answer; a caller that hung up waits no more. */
   readonly #inFlight = new Set<ChargeRequest>()
   readonly #requestCounts = new Map<string, number>()
+  /** Requests at work, also of callers that hung up: their charge may still come. */
+  readonly #working = new Set<ChargeRequest>()
+  /** What the bank tells of its charges by now. */
+  readonly #visible = new Map<string, Charge>()
 
   constructor(options: ProviderOptions) {
     this.#options = options
   }
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const route = `${request.method} ${request.url}`
-    if (route === 'POST /charges') {
-      await this.#charge(request, response)
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://provider')
+    const route = `${request.method} ${pathname}`
+    const provider = /^POST \/([a-z]+)\/charges$/.exec(route)?.[1]
+    if (isProviderName(provider)) {
+      await this.#charge(provider, request, response)
+    } else if (route === 'GET /bank/charges') {
+      const charge = this.#visible.get(searchParams.get('paymentAttemptId') ?? '')
+      sendJson(response, 200, { charges: charge === undefined ? [] : [{ id: charge.chargeId }] })
     } else if (route === 'GET /admin/state') {
-      sendJson(response, 200, { chargeCount: this.#options.ledger.size, inFlight: this.#listInFlight() })
+      const working = [...this.#working].map(({ paymentAttemptId }) => paymentAttemptId)
+      sendJson(response, 200, { chargeCount: this.#options.ledger.size, inFlight: this.#listInFlight(), working })
     } else {
       sendJson(response, 404, { error: { type: 'invalid_request_error', message: `no such route: ${route}` } })
     }
@@ -84,11 +103,11 @@ class Provider {
     return [...this.#inFlight].map(({ worker, arrivedAtMs }) => ({ worker, ageMs: performance.now() - arrivedAtMs }))
   }
 
-  async #charge(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const asked = readRequest(request, await readText(request))
+  async #charge(provider: ProviderName, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const asked = readRequest(provider, request, await readText(request))
     if (asked === undefined) {
       sendJson(response, 400, {
-        error: { type: 'invalid_request_error', message: 'a key, an attempt and an amount are needed' },
+        error: { type: 'invalid_request_error', message: 'an attempt, an amount and, for cards, a key are needed' },
       })
       return
     }
@@ -102,6 +121,7 @@ class Provider {
       this.#inFlight.delete(asked)
       const { worker, idempotencyKey, paymentAttemptId } = asked
       this.#options.onRequestEnd?.({
+        provider,
         worker,
         idempotencyKey,
         paymentAttemptId,
@@ -118,7 +138,8 @@ class Provider {
       record('nothing', '409')
       sendError(response, 409, 'idempotency_key_in_use', 'a request with this key is still running')
     } else {
-      await this.#chargeOrReplay(asked, response, record)
+      this.#working.add(asked)
+      await this.#chargeOrReplay(asked, response, record).finally(() => this.#working.delete(asked))
     }
   }
 
@@ -127,13 +148,18 @@ class Provider {
     response: ServerResponse,
     record: (did: Did, answer: '200' | '500' | 'cut') => void,
   ): Promise<void> {
-    const { idempotencyKey, paymentAttemptId } = asked
+    const { provider, idempotencyKey, paymentAttemptId } = asked
     const nth = (this.#requestCounts.get(paymentAttemptId) ?? 0) + 1
     this.#requestCounts.set(paymentAttemptId, nth)
-    const { fault, beforeChargeMs, afterChargeMs } = this.#options.behaviour(paymentAttemptId, nth)
+    const { fault, beforeChargeMs, afterChargeMs } = this.#options.behaviour(paymentAttemptId, nth, provider)
     const stored = this.#options.ledger.find(idempotencyKey)
+    if (fault === 'lost' && stored === undefined) {
+      record('nothing', 'cut')
+      response.destroy()
+      return
+    }
     let charge: Charge
-    this.#inProgress.set(idempotencyKey, asked)
+    if (idempotencyKey !== '') this.#inProgress.set(idempotencyKey, asked)
     try {
       if (stored === undefined) await this.#options.wait(beforeChargeMs)
       charge = stored ?? this.#recordCharge(asked)
@@ -142,7 +168,7 @@ class Provider {
       this.#inProgress.delete(idempotencyKey)
     }
     const did = stored === undefined ? 'charged' : 'replayed'
-    if (fault === 'cut') {
+    if (fault === 'cut' || fault === 'lost') {
       record(did, 'cut')
       response.destroy()
     } else if (fault === 'error') {
@@ -155,10 +181,18 @@ class Provider {
     }
   }
 
-  #recordCharge({ idempotencyKey, paymentAttemptId, amountCents, worker }: ChargeRequest): Charge {
-    const charge = { chargeId: `ch_${randomUUID()}`, idempotencyKey, paymentAttemptId, amountCents, worker }
+  #recordCharge({ provider, idempotencyKey, paymentAttemptId, amountCents, worker }: ChargeRequest): Charge {
+    const chargeId = `ch_${randomUUID()}`
+    const charge = { provider, chargeId, idempotencyKey, paymentAttemptId, amountCents, worker }
     this.#options.ledger.record(charge)
+    if (provider === 'bank') void this.#show(charge)
     return charge
+  }
+
+  async #show(charge: Charge): Promise<void> {
+    const lagMs = this.#options.readLagMs?.(charge.paymentAttemptId) ?? 0
+    if (lagMs > 0) await this.#options.wait(lagMs)
+    this.#visible.set(charge.paymentAttemptId, charge)
   }
 }
 
@@ -166,13 +200,16 @@ function isSameOperation(known: Charge | ChargeRequest, asked: ChargeRequest): b
   return known.paymentAttemptId === asked.paymentAttemptId && known.amountCents === asked.amountCents
 }
 
-function readRequest(request: IncomingMessage, body: string): ChargeRequest | undefined {
-  const idempotencyKey = request.headers['idempotency-key']
+function readRequest(provider: ProviderName, request: IncomingMessage, body: string): ChargeRequest | undefined {
+  // Who takes no keys does not look at one.
+  const idempotencyKey = provider === 'card' ? request.headers['idempotency-key'] : ''
   const worker = request.headers['x-worker']
   const { paymentAttemptId, amountCents } = parseObject(body)
-  if (typeof idempotencyKey !== 'string' || idempotencyKey === '' || idempotencyKey.length > 255) return undefined
+  if (typeof idempotencyKey !== 'string' || idempotencyKey.length > 255) return undefined
+  if (provider === 'card' && idempotencyKey === '') return undefined
   if (typeof paymentAttemptId !== 'string' || typeof amountCents !== 'number') return undefined
   return {
+    provider,
     worker: typeof worker === 'string' ? worker : 'unknown',
     idempotencyKey,
     paymentAttemptId,
