@@ -32,7 +32,7 @@ export function percentile(values: readonly number[], share: number): number {
 }
 
 /** Rate in units a second. */
-export async function rateOf(count: number, work: () => Promise<unknown> | unknown): Promise<number> {
+export async function rateOf(count: number, work: () => unknown): Promise<number> {
   const startedMs = nowMs()
   await work()
   return count / ((nowMs() - startedMs) / 1_000)

@@ -3,13 +3,9 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Job, PayloadIn, Stored } from './contract.ts'
 import type { Duration } from './duration.ts'
 import type { EffectCalls, Effects } from './effect.ts'
+import type { PgLike, SqliteLike, TxArg } from './tx.ts'
 
-/** The part of a better-sqlite3 or node:sqlite handle that ChokaQ uses inside the caller's transaction. */
-export interface SqliteLike {
-  prepare(sql: string): { run(...values: unknown[]): unknown; get(...values: unknown[]): unknown }
-}
-
-/** What ctx.completeSync returns; the handler must return it. */
+/** What ctx.complete and ctx.completeSync return; the handler must return it. */
 export interface Completed<T> {
   readonly __completed: T
 }
@@ -44,8 +40,15 @@ export interface Ctx<E extends Effects = Record<never, never>> {
   memo<T>(name: string, compute: () => T | Promise<T>): Promise<Stored<T>>
   /** A stable key for a provider call made by hand: same job key and name, same value, on every attempt. 36 characters. */
   idempotencyKey(name: string): string
-  /** Enqueues a child: it commits with this job's completion and is dropped if the attempt fails. */
-  enqueue<S extends StandardSchemaV1, R>(job: Job<S, R>, payload: PayloadIn<S>, options?: ChildOptions): Promise<void>
+  /**
+   * Enqueues a child: it commits with this job's completion and is dropped if the attempt fails. With `tx` it commits with
+   * your own transaction instead (the outbox).
+   */
+  enqueue<S extends StandardSchemaV1, R>(
+    job: Job<S, R>,
+    payload: PayloadIn<S>,
+    options?: ChildOptions & { tx?: TxArg },
+  ): Promise<void>
   /** Enqueues a child in your own synchronous transaction (the outbox on SQLite). */
   enqueueSync<S extends StandardSchemaV1, R>(
     job: Job<S, R>,
@@ -57,6 +60,15 @@ export interface Ctx<E extends Effects = Record<never, never>> {
    * thing a handler does; return what it gives.
    */
   completeSync<T>(tx: SqliteLike, result: T): Completed<T>
+  /** As completeSync, inside your own asynchronous transaction (PostgreSQL). */
+  complete<T>(tx: TxArg, result: T): Promise<Completed<T>>
+  /**
+   * Your rows and a checkpoint commit together, guarded by the lease (PostgreSQL). Once committed, later attempts get its
+   * stored result and do not run `work` again; code may follow. Only database work belongs inside: no effect.
+   */
+  transaction<T>(name: string, work: (tx: PgLike) => Promise<T>): Promise<Stored<T>>
+  /** As transaction, with a synchronous `work` (SQLite). */
+  transactionSync<T>(name: string, work: (tx: SqliteLike) => T): Stored<T>
 }
 
 /** What middleware sees: the handler's ctx and which job it is. */

@@ -99,6 +99,8 @@ const registry = {
     `Effect "${d.effect}" happened and is recorded as done, but its result cannot be stored: ${d.problem} Return ids instead of documents.`,
   CHOKAQ_EFFECT_WAITING: (d: { effect: string; why: string; delayMs: number }) =>
     `Effect "${d.effect}" is in doubt: ${d.why}. It is asked again in ${d.delayMs} ms.`,
+  CHOKAQ_CHECKPOINT_REPEATED: (d: { name: string }) =>
+    `ctx.transaction("${d.name}") was called twice in one attempt. Give each transaction its own name.`,
   CHOKAQ_MEMO_REPEATED: (d: { name: string }) =>
     `ctx.memo("${d.name}") was called twice in one attempt. Give each memo its own name.`,
   CHOKAQ_WORKER_STATE: (d: { call: string; state: string }) =>

@@ -14,7 +14,7 @@ import type { CounterRow } from './counters.ts'
 import type { StoredFailure } from './failure.ts'
 import type { DeadReason, FetchedJob, HotState, JobKey, NewJob } from './job.ts'
 import type { Lease } from './lease.ts'
-import type { LedgerRequest, LedgerVerdict } from './ledger.ts'
+import type { LedgerRef, LedgerRequest, LedgerVerdict } from './ledger.ts'
 import type { Inspector } from './inspector.ts'
 import type { JobTypeRow, WorkerInfo } from './registration.ts'
 import type { ProcessIdentity, Runtime } from './runtime.ts'
@@ -190,6 +190,27 @@ export type SettleVerdict =
   /** The database refuses this row's content; nothing changed. */
   | { readonly kind: 'refused'; readonly error: Error }
 
+// ---- transactions of a handler
+
+/** A transaction that leaves a checkpoint, guarded by the lease. */
+export interface CheckpointRequest {
+  readonly lease: Lease
+  readonly ref: LedgerRef
+  /** A fresh id: the checkpoint row's own. */
+  readonly id: string
+  readonly workerId: string
+  readonly attempt: number
+  readonly keepMs: number
+}
+
+export type CheckpointVerdict =
+  /** `work` ran and is committed. */
+  | { readonly kind: 'ran'; readonly result: string | null }
+  /** An earlier attempt had committed it; `work` did not run. */
+  | { readonly kind: 'replayed'; readonly result: string | null }
+  /** Rolled back, or never begun. */
+  | { readonly kind: 'lost' }
+
 // ---- liveness and sweep
 
 export interface BeatRequest {
@@ -283,6 +304,8 @@ export interface StorageDriver {
   settle(settlements: readonly Settlement[]): Promise<readonly SettleVerdict[]>
   /** Completes inside the caller's own synchronous transaction. */
   completeSync(tx: unknown, settlement: SyncSettlement): SettleVerdict
+  /** Completes inside the caller's own asynchronous transaction. */
+  completeIn(tx: unknown, settlement: SyncSettlement): Promise<SettleVerdict>
 
   // process: liveness of this worker
   registerWorker(info: WorkerInfo): Promise<void>
@@ -301,6 +324,13 @@ export interface StorageDriver {
    * gone; a `close` needs none.
    */
   ledger(requests: readonly LedgerRequest[]): Promise<readonly LedgerVerdict[]>
+
+  /**
+   * Runs `work` in a transaction of this storage, with a checkpoint row that keeps its result (JSON text). What `work`
+   * throws rolls back and is thrown on unchanged.
+   */
+  transaction(request: CheckpointRequest, work: (tx: unknown) => Promise<string | null>): Promise<CheckpointVerdict>
+  transactionSync(request: CheckpointRequest, work: (tx: unknown) => string | null): CheckpointVerdict
 
   // sweep
   readBeats(): Promise<readonly WorkerBeat[]>

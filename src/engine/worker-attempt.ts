@@ -11,6 +11,7 @@ import type { EffectScope, ScopeGuards } from './process/effect-scope.ts'
 import type { AttemptIdentity, WorkerCore } from './worker-core.ts'
 import { effectScopeFor } from './worker-effects.ts'
 import { servicesFor } from './worker-services.ts'
+import { transactionsFor } from './worker-transactions.ts'
 import type { RegisteredType } from './worker-types.ts'
 
 export type RunnableGate = Extract<GateResult, { kind: 'run' }>
@@ -84,6 +85,7 @@ export class WorkerAttempt {
             },
             outcomes: () => this.#scope?.outcomes() ?? [],
           }),
+          ...transactionsFor(core, of, job, type, gate, () => this.#scope?.outcomes() ?? []),
           effectScope: (guards) => this.#effectScope(guards),
         },
         onAbort: (by) => {

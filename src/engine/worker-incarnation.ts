@@ -38,6 +38,7 @@ export class Incarnation {
   /** Set while all slots are busy for long: nothing is fetched ahead only to be given back. */
   #crowded = false
   #processedCount = 0
+  #fetchEndedMs: number | undefined
 
   constructor(core: WorkerCore, onFenced: () => void) {
     this.#core = core
@@ -88,6 +89,13 @@ export class Incarnation {
 
   get runningCount(): number {
     return this.#inHand.count('running')
+  }
+
+  /** How long ago the loops turned; a full worker has no reason to fetch. */
+  get vitals(): { readonly sinceBeatMs: number; readonly sinceFetchMs: number | undefined } {
+    const isWaiting = this.#fetchEndedMs === undefined || this.#room() === 0
+    const sinceFetchMs = isWaiting ? undefined : this.#core.runtime.clock.monotonicMs() - (this.#fetchEndedMs ?? 0)
+    return { sinceBeatMs: this.#heart.sinceBeatMs, sinceFetchMs }
   }
 
   /** Puts this incarnation's row into the database. */
@@ -186,7 +194,9 @@ export class Incarnation {
   async #fetch(queue: string, limit: number): Promise<readonly FetchedJob[]> {
     const { driver, runtime, config, types } = this.#core
     const call = driver.fetch({ workerId: this.id, queue, limit, policies: types.policies })
-    return withDeadline(runtime.scheduler, config.statementDeadlineMs, 'fetch', call)
+    return withDeadline(runtime.scheduler, config.statementDeadlineMs, 'fetch', call).finally(() => {
+      this.#fetchEndedMs = runtime.clock.monotonicMs()
+    })
   }
 
   #deliver(jobs: readonly FetchedJob[]): void {

@@ -1,9 +1,11 @@
 /** What a handler's ctx borrows from other stages: making children, completing in the handler's transaction. */
 import { contractOf } from '../core/contract.ts'
 import { ChokaQError } from '../core/errors.ts'
-import type { FetchedJob } from '../core/job.ts'
+import type { ClientConfig } from '../core/config.ts'
+import type { FetchedJob, NewJob } from '../core/job.ts'
 import { toJsonText } from '../core/json-image.ts'
 import { validate } from '../core/preparation.ts'
+import type { EnqueueVerdict, SettleAction, SettleVerdict } from '../core/storage.ts'
 import type { OutcomeRequest } from './process/effect-recorder.ts'
 import type { CtxServices } from './process/handler-ctx.ts'
 import { prepareJob, prepareJobSync } from './enqueue/prepare-job.ts'
@@ -21,7 +23,7 @@ export function servicesFor(
   job: FetchedJob,
   type: RegisteredType,
   { log, outcomes }: OfAttempt,
-): Omit<CtxServices, 'effectScope'> {
+): Omit<CtxServices, 'effectScope' | 'enqueueChildIn' | 'completeIn' | 'checkpoints'> {
   const { driver, runtime, client, config, tracing } = core
   const resultText = (result: unknown): string =>
     toJsonText(result, `The result of "${job.type}"`, {
@@ -39,35 +41,49 @@ export function servicesFor(
     enqueueChildSync(tx, child, payload, options, lineage) {
       const { row } = prepareJobSync(contractOf(child), payload, inherit(options, job), client, runtime, lineage)
       const [verdict] = sent(tracing, row, (traced) => driver.enqueueSync(tx, [traced]))
-      if (verdict?.kind === 'refused') throw verdict.error
-      if (verdict?.kind === 'id-reused') throw new ChokaQError('CHOKAQ_ID_REUSED', { id: row.id })
-      if (verdict?.kind === 'key-reused') {
-        throw new ChokaQError('CHOKAQ_KEY_REUSED', { type: child.type, holderId: verdict.jobId, paths: [] })
-      }
+      refuseUnstored(child.type, row.id, verdict)
     },
     completeSync(tx, result, children) {
       const checked = checkedSync(type, result)
-      const verdict = driver.completeSync(tx, {
-        lease: job.lease,
-        outcomes: outcomes(),
-        action: {
-          kind: 'complete',
-          result: checked === undefined ? null : resultText(checked),
-          markerLifeMs: type.policy.markerLifeMs,
-          ...(type.handler.effects.size > 0 ? { guard: true as const } : {}),
-          keep: type.handler.keepsCompleted ? { kind: 'full' } : { kind: 'stub', forMs: client.resendForMs },
-          children,
-        },
-      })
-      if (verdict.kind === 'refused') throw verdict.error
-      if (verdict.kind === 'settled' && verdict.outcome === 'dead') {
-        // The caller's transaction rolls back with this error, and the burial with it.
-        throw new ChokaQError('CHOKAQ_COMPLETE_IN_DOUBT', { jobId: job.lease.jobId })
-      }
-      if (verdict.kind === 'lost' || verdict.outcome !== 'completed') {
-        throw new ChokaQError('CHOKAQ_LEASE_LOST', { jobId: job.lease.jobId })
-      }
+      const text = checked === undefined ? null : resultText(checked)
+      const action = completion(type, client, text, children)
+      refuseUncompleted(job, driver.completeSync(tx, { lease: job.lease, outcomes: outcomes(), action }))
     },
+  }
+}
+
+/** The action that completes a job from inside the handler's own transaction. */
+export function completion(
+  type: RegisteredType,
+  client: ClientConfig,
+  result: string | null,
+  children: readonly NewJob[],
+): Extract<SettleAction, { kind: 'complete' }> {
+  return {
+    kind: 'complete',
+    result,
+    markerLifeMs: type.policy.markerLifeMs,
+    ...(type.handler.effects.size > 0 ? { guard: true as const } : {}),
+    keep: type.handler.keepsCompleted ? { kind: 'full' } : { kind: 'stub', forMs: client.resendForMs },
+    children,
+  }
+}
+
+/** Throws into the handler's transaction, which rolls back with it. */
+export function refuseUncompleted(job: FetchedJob, verdict: SettleVerdict): void {
+  const { jobId } = job.lease
+  if (verdict.kind === 'refused') throw verdict.error
+  // The caller's transaction rolls back with this error, and the burial with it.
+  if (verdict.kind === 'settled' && verdict.outcome === 'dead')
+    throw new ChokaQError('CHOKAQ_COMPLETE_IN_DOUBT', { jobId })
+  if (verdict.kind === 'lost' || verdict.outcome !== 'completed') throw new ChokaQError('CHOKAQ_LEASE_LOST', { jobId })
+}
+
+export function refuseUnstored(type: string, id: string, verdict: EnqueueVerdict | undefined): void {
+  if (verdict?.kind === 'refused') throw verdict.error
+  if (verdict?.kind === 'id-reused') throw new ChokaQError('CHOKAQ_ID_REUSED', { id })
+  if (verdict?.kind === 'key-reused') {
+    throw new ChokaQError('CHOKAQ_KEY_REUSED', { type, holderId: verdict.jobId, paths: [] })
   }
 }
 
@@ -90,6 +106,6 @@ function checkedSync(type: RegisteredType, result: unknown): unknown {
 }
 
 /** A child belongs to its parent's tenant. */
-function inherit<T extends object>(options: T, job: FetchedJob): T & { tenant?: string } {
+export function inherit<T extends object>(options: T, job: FetchedJob): T & { tenant?: string } {
   return job.tenant === undefined ? options : { ...options, tenant: job.tenant }
 }

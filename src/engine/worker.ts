@@ -6,6 +6,7 @@ import { ChokaQError } from '../core/errors.ts'
 import { describeFailure } from '../core/failure.ts'
 import type { Handler } from '../core/handler.ts'
 import type { Timer } from '../core/runtime.ts'
+import { healthOf, storageHealth, workerReasons, type Health, type HealthOptions, type WorkerVitals } from './health.ts'
 import { partsOf, partsSymbol, type ChokaQParts } from './parts.ts'
 import { Slots } from './process/slots.ts'
 import { Sweeper } from './sweep/sweeper.ts'
@@ -44,12 +45,16 @@ export interface Worker {
   stop(options?: { force?: boolean }): Promise<void>
   /** One round without timers, for tests and scripts: promotes, fetches once, runs, settles; gives the number settled. */
   tick(): Promise<number>
+  /** Whether it is running, its loops turn, its storage answers and its queues do not lag. Rejects for wrong options only. */
+  health(options?: HealthOptions): Promise<Health>
   /** Takes effect at once; lowering it stops nothing that runs. 1 to 1,000. */
   setConcurrency(concurrency: number): void
 }
 
 const ownFields = ['chokaq', 'handlers', 'queues', 'middleware', 'name']
 const restartDelayMs = 1_000
+/** What the fetch loop waits at most after a storage error. */
+const maxFetchDelayMs = 5_000
 
 /**
  * Makes a worker. Nothing happens until `run`, `start` or `tick`.
@@ -167,6 +172,18 @@ class EngineWorker implements Worker {
       await this.#incarnation.register()
     }
     return settled
+  }
+
+  async health(options: HealthOptions = {}): Promise<Health> {
+    const storage = await storageHealth(this.#core, { queues: this.#core.queues, ...options })
+    return healthOf([...workerReasons(this.vitals), ...storage.reasons])
+  }
+
+  /** For chokaq/http, which tells a stuck worker from one whose storage is down. */
+  get vitals(): WorkerVitals {
+    const { heartbeatMs, fenceAfterMs, pollMs, statementDeadlineMs } = this.#config
+    const fetchTurnMs = 2 * pollMs + statementDeadlineMs + maxFetchDelayMs
+    return { ...this.#incarnation.vitals, state: this.#state, heartbeatMs, fenceAfterMs, fetchTurnMs }
   }
 
   setConcurrency(concurrency: number): void {

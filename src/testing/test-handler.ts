@@ -12,6 +12,7 @@ import { keyText, readPayload } from '../core/preparation.ts'
 import type { Runtime } from '../core/runtime.ts'
 import { prepareJob, prepareJobSync, type PreparedJob } from '../engine/enqueue/prepare-job.ts'
 import { Attempt } from '../engine/process/attempt.ts'
+import { Checkpoints } from '../engine/process/checkpoints.ts'
 import type { CtxServices } from '../engine/process/handler-ctx.ts'
 import { createFakeRuntime } from './fake-runtime.ts'
 import { TestingError } from './testing-error.ts'
@@ -131,6 +132,26 @@ function recordingServices(recorded: Recorded, runtime: Runtime, handler: Resolv
     runtime,
     resultText,
     log: () => undefined,
+    async enqueueChildIn(_tx, child, payload, options, lineage) {
+      record(await prepareJob(contractOf(child), payload, options, config, runtime, lineage))
+    },
+    async completeIn(_tx, result) {
+      recorded.result = resultText(result)
+    },
+    checkpoints: () =>
+      new Checkpoints({
+        jsonText: (value) => resultText(value),
+        request: (name) => ({
+          lease: { jobId: '', token: 1 },
+          ref: { kind: 'checkpoint', keyRef: '', generation: 1, name, item: '' },
+          id: '',
+          workerId: '',
+          attempt: 1,
+          keepMs: 0,
+        }),
+        transaction: async (_request, work) => ({ kind: 'ran', result: await work(emptyTransaction) }),
+        transactionSync: (_request, work) => ({ kind: 'ran', result: work(emptyTransaction) }),
+      }),
     effectScope: () => recordingScope(recorded, handler, world, resultText),
     async prepareChild(child, payload, options, lineage) {
       return record(await prepareJob(contractOf(child), payload, options, config, runtime, lineage))
@@ -142,6 +163,12 @@ function recordingServices(recorded: Recorded, runtime: Runtime, handler: Resolv
       recorded.result = resultText(result)
     },
   }
+}
+
+/** Takes every statement and finds nothing: a handler's SQL belongs to tests on a database. */
+const emptyTransaction = {
+  query: async () => ({ rows: [] }),
+  prepare: () => ({ run: () => undefined, get: () => undefined, all: () => [] }),
 }
 
 /** Effects and memos without a ledger: a call is recorded and answered by the world, or by nothing. */

@@ -51,6 +51,7 @@ export function spyDriver(open: (path: string) => SqliteDatabase = (path) => bet
         prepare: (sql) => (prepared.add(sql), db.prepare(sql)),
         prepareTuples: (sql) => (prepared.add(sql), db.prepareTuples(sql)),
         exec: (sql) => db.exec(sql),
+        handle: undefined,
         get inTransaction() {
           return db.inTransaction
         },

@@ -2,13 +2,14 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { resolveClientConfig, type ClientConfig, type ClientOptions } from '../../core/config.ts'
 import type { Job, PayloadIn } from '../../core/contract.ts'
-import type { SqliteLike } from '../../core/ctx.ts'
+import type { SqliteLike, TxArg } from '../../core/tx.ts'
 import { ChokaQError } from '../../core/errors.ts'
 import { EventBus, type EventListener } from '../../core/events.ts'
 import type { Runtime } from '../../core/runtime.ts'
 import type { Storage, StorageDriver } from '../../core/storage.ts'
 import { Tracing } from '../../core/tracing.ts'
 import { createNodeRuntime } from '../node-runtime.ts'
+import { storageHealth, type Health, type HealthOptions } from '../health.ts'
 import { DeadLetters, Insight, Jobs, Queues } from '../operators.ts'
 import { Reviews } from '../reviews.ts'
 import { partsSymbol, type ChokaQParts } from '../parts.ts'
@@ -25,11 +26,6 @@ export interface CreateOptions extends ClientOptions {
   runtime?: Runtime
 }
 
-/** An asynchronous transaction of a supported client; see docs for the shapes. */
-export interface AsyncTx {
-  readonly __chokaqTx: 'async'
-}
-
 export interface ChokaQ {
   /**
    * Stores one job; it is accepted when the promise resolves: the row is committed and flushed.
@@ -40,7 +36,7 @@ export interface ChokaQ {
   enqueue<S extends StandardSchemaV1, R>(
     job: Job<S, R>,
     payload: PayloadIn<S>,
-    options?: EnqueueOptions & { tx?: AsyncTx },
+    options?: EnqueueOptions & { tx?: TxArg },
   ): Promise<EnqueueResult<R>>
   /** Stores many jobs of one type; one answer per payload, in order. At most `maxBatchCount` (10,000). */
   enqueueMany<S extends StandardSchemaV1, R>(
@@ -60,6 +56,8 @@ export interface ChokaQ {
   readonly insight: Insight
   /** Jobs that wait for a person, and the decisions that end the wait. */
   readonly reviews: Reviews
+  /** Whether the storage answers and no queue lags. Rejects for wrong options only. */
+  health(options?: HealthOptions): Promise<Health>
   /** Hears every event; returns how to stop hearing. */
   subscribe(listener: EventListener): () => void
   /** Connects and migrates now instead of at the first call. */
@@ -114,7 +112,7 @@ class Client implements ChokaQ {
   enqueue<S extends StandardSchemaV1, R>(
     job: Job<S, R>,
     payload: PayloadIn<S>,
-    options: EnqueueOptions & { tx?: AsyncTx } = {},
+    options: EnqueueOptions & { tx?: TxArg } = {},
   ): Promise<EnqueueResult<R>> {
     const { tx, ...rest } = options
     return tx === undefined
@@ -137,6 +135,10 @@ class Client implements ChokaQ {
   ): EnqueueResult<R> {
     const { tx, ...rest } = options
     return this.#enqueuer.enqueueSync<R>(tx, job, payload, rest)
+  }
+
+  health(options: HealthOptions = {}): Promise<Health> {
+    return storageHealth(this[partsSymbol], options)
   }
 
   subscribe(listener: EventListener): () => void {

@@ -4,11 +4,13 @@
  */
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Job, PayloadIn, Stored } from '../../core/contract.ts'
-import type { ChildOptions, Completed, MiddlewareCtx, SqliteLike } from '../../core/ctx.ts'
+import type { ChildOptions, Completed, MiddlewareCtx } from '../../core/ctx.ts'
 import { ChokaQError } from '../../core/errors.ts'
 import type { FetchedJob, NewJob } from '../../core/job.ts'
 import { effectKey } from '../../core/key-canon.ts'
 import type { Runtime } from '../../core/runtime.ts'
+import type { PgLike, SqliteLike, TxArg } from '../../core/tx.ts'
+import { isInTransaction, type Checkpoints } from './checkpoints.ts'
 import type { EffectScope, ScopeGuards } from './effect-scope.ts'
 
 /** What the worker lends to a ctx: the stages of enqueue and settle, which this stage does not import. */
@@ -18,6 +20,9 @@ export interface CtxServices {
   enqueueChildSync(tx: SqliteLike, job: Job, payload: unknown, options: ChildOptions, lineage: ChildLineage): void
   /** Throws CHOKAQ_LEASE_LOST where the lease is gone. */
   completeSync(tx: SqliteLike, result: unknown, children: readonly NewJob[]): void
+  enqueueChildIn(tx: TxArg, job: Job, payload: unknown, options: ChildOptions, lineage: ChildLineage): Promise<void>
+  completeIn(tx: TxArg, result: unknown, children: readonly NewJob[]): Promise<void>
+  checkpoints(): Checkpoints
   resultText(result: unknown): string
   log(message: string, fields: Readonly<Record<string, unknown>>): void
   /** Made with its first use: most handlers have no effects and no memos. */
@@ -100,6 +105,7 @@ export class HandlerCtx implements MiddlewareCtx {
       signal: () => this.signal,
       check: (effect) => {
         this.#alive(`effects.${effect}`)
+        if (isInTransaction()) throw new ChokaQError('CHOKAQ_EFFECT_IN_TRANSACTION', { effect })
         if (this.completedInTransaction) {
           throw new ChokaQError('CHOKAQ_EFFECT_AFTER_COMPLETE', { effect, jobId: this.jobId })
         }
@@ -130,7 +136,7 @@ export class HandlerCtx implements MiddlewareCtx {
   enqueue<S extends StandardSchemaV1, R>(
     job: Job<S, R>,
     payload: PayloadIn<S>,
-    options: ChildOptions = {},
+    options: ChildOptions & { tx?: TxArg } = {},
   ): Promise<void> {
     const call: { promise: Promise<void> | undefined } = { promise: undefined }
     this.#enqueueing.add(call)
@@ -138,9 +144,16 @@ export class HandlerCtx implements MiddlewareCtx {
     return call.promise
   }
 
-  async #enqueueChild(job: Job, payload: unknown, options: ChildOptions): Promise<void> {
+  async #enqueueChild(job: Job, payload: unknown, all: ChildOptions & { tx?: TxArg }): Promise<void> {
     this.#alive('enqueue')
     this.#notCompleted()
+    const { tx, ...options } = all
+    if (tx !== undefined) {
+      // The transaction may commit before the attempt fails, so the next attempt must find the same child.
+      const { item: named = '', ...others } = options
+      const lineage = { parentId: this.jobId, id: this.#childId(job, named) }
+      return this.#services.enqueueChildIn(tx, job, payload, others, lineage)
+    }
     const { item, ...rest } = options
     const lineage = { parentId: this.jobId, ...(item === undefined ? {} : { id: this.#childId(job, item) }) }
     const child = await this.#services.prepareChild(job, payload, rest, lineage)
@@ -175,6 +188,27 @@ export class HandlerCtx implements MiddlewareCtx {
     this.#services.completeSync(tx, result, this.children)
     this.completedInTransaction = true
     return completedToken
+  }
+
+  async complete<T>(tx: TxArg, result: T): Promise<Completed<T>> {
+    this.#alive('complete')
+    this.#notCompleted()
+    if (this.hasUnawaitedChildren) throw new ChokaQError('CHOKAQ_CTX_REVOKED', { jobId: this.jobId, call: 'enqueue' })
+    await this.#services.completeIn(tx, result, this.children)
+    this.completedInTransaction = true
+    return completedToken
+  }
+
+  async transaction<T>(name: string, work: (tx: PgLike) => Promise<T>): Promise<Stored<T>> {
+    this.#alive('transaction')
+    this.#notCompleted()
+    return (await this.#services.checkpoints().run(name, work)) as Stored<T>
+  }
+
+  transactionSync<T>(name: string, work: (tx: SqliteLike) => T): Stored<T> {
+    this.#alive('transactionSync')
+    this.#notCompleted()
+    return this.#services.checkpoints().runSync(name, work) as Stored<T>
   }
 
   /** Aborts the signal. The first reason stays. */

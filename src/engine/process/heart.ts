@@ -68,6 +68,11 @@ export class Heart {
     return !this.#stopped && this.#sinceBeatMs() < this.#parts.config.fenceAfterMs
   }
 
+  /** Since the last confirmed beat was sent. */
+  get sinceBeatMs(): number {
+    return this.#sinceBeatMs()
+  }
+
   /** Resolves when no beat is under way any more. */
   quiet(): Promise<void> {
     return this.#current

@@ -22,6 +22,8 @@ export interface ConnectionSettings {
   readonly durability: Durability
   /** Behind a pooler in transaction mode: nothing may be set per session. */
   readonly isPooled: boolean
+  /** For the user's own statements: nothing is set, and nothing has a deadline but what is given with it. */
+  readonly isBare?: boolean
   readonly statementDeadlineMs: number
   readonly lockTimeoutMs: number
   readonly connectDeadlineMs: number
@@ -46,6 +48,16 @@ export class Connection {
 
   get isBroken(): boolean {
     return this.#isBroken
+  }
+
+  /** The driver's own client: what a handler's transaction gets. */
+  get handle(): unknown {
+    return this.#client
+  }
+
+  /** I: none, T: in one, E: in a failed one; undefined where the driver cannot tell. */
+  get transactionStatus(): string | undefined {
+    return this.#client.getTransactionStatus?.() ?? undefined
   }
 
   markBroken(): void {
@@ -98,19 +110,19 @@ export async function connect(
   name: string,
   onBroken: (connection: Connection) => void,
 ): Promise<Connection> {
-  const { target, statementDeadlineMs, connectDeadlineMs, isPooled } = settings
+  const { target, statementDeadlineMs, connectDeadlineMs, isPooled, isBare = false } = settings
   const client = new (target.clientClass())({
     application_name: `chokaq ${name}`,
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveDelayMs,
     ...target.settings,
     connectionTimeoutMillis: connectDeadlineMs,
-    query_timeout: statementDeadlineMs + clientGraceMs,
+    ...(isBare ? {} : { query_timeout: statementDeadlineMs + clientGraceMs }),
   })
   const connection = new Connection(client, onBroken)
   try {
     await client.connect()
-    if (!isPooled) await connection.query(sessionSettings(settings))
+    if (!isPooled && !isBare) await connection.query(sessionSettings(settings))
     return connection
   } catch (error) {
     await connection.close()

@@ -16,6 +16,8 @@ export interface PostgresOptions {
   readonly schema?: string
   /** Connections for enqueue, fetch, sweep and operators. Outcomes, heartbeat and LISTEN have four more. Defaults to 4. */
   readonly poolSize?: number
+  /** Connections for ctx.transaction, so handlers that run in one at the same time. Defaults to 4. */
+  readonly handlerPoolSize?: number
   /**
    * `full` waits until the server has flushed a commit; `relaxed` may lose the newest commits with the server's power.
    * Defaults to 'full'.
@@ -36,7 +38,13 @@ export interface PostgresOptions {
   readonly lockTimeoutMs?: number
 }
 
-const defaults = { poolSize: 4, statementDeadlineMs: 5_000, lockTimeoutMs: 200, connectDeadlineMs: 5_000 } as const
+const defaults = {
+  poolSize: 4,
+  handlerPoolSize: 4,
+  statementDeadlineMs: 5_000,
+  lockTimeoutMs: 200,
+  connectDeadlineMs: 5_000,
+} as const
 
 /**
  * A storage in the PostgreSQL database behind a URL. A pool of the package `pg` lends its settings instead; connections
@@ -69,12 +77,22 @@ export function postgres(urlOrPool: string | PgPoolLike, options: PostgresOption
     connectDeadlineMs: defaults.connectDeadlineMs,
   }
   const poolSize = atLeast(1, options.poolSize ?? defaults.poolSize, 'poolSize')
+  const handlerPoolSize = atLeast(1, options.handlerPoolSize ?? defaults.handlerPoolSize, 'handlerPoolSize')
   const channel = channelOf(schema.name)
   return {
     capabilities,
     location: target.location,
     open: (runtime) =>
-      new PostgresStorageDriver({ settings, schema, channel, poolSize, migrate, capabilities, runtime }),
+      new PostgresStorageDriver({
+        settings,
+        schema,
+        channel,
+        poolSize,
+        handlerPoolSize,
+        migrate,
+        capabilities,
+        runtime,
+      }),
   }
 }
 

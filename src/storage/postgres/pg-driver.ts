@@ -24,6 +24,7 @@ export interface PgClient {
   on(event: string, listener: (...details: readonly never[]) => void): unknown
   ref?(): void
   unref?(): void
+  getTransactionStatus?(): string | null
 }
 
 export type PgSettings = Readonly<Record<string, unknown>>

@@ -11,6 +11,8 @@ import type {
   BeatVerdict,
   CheckpointRequest,
   CheckpointVerdict,
+  CheckpointRequest,
+  CheckpointVerdict,
   ClaimRequest,
   ClaimVerdict,
   DeadOnArrival,
@@ -24,6 +26,7 @@ import type {
   RescueRequest,
   Settlement,
   SettleVerdict,
+  SyncSettlement,
   StartRequest,
   StartVerdict,
   StorageCapabilities,
@@ -34,6 +37,7 @@ import type {
 } from '../../core/storage.ts'
 import type { ConnectionSettings } from './connection.ts'
 import { enqueueBatch } from './enqueue-batch.ts'
+import { runHandlerTransaction } from './handler-transaction.ts'
 import { PostgresInspector } from './inspector.ts'
 import { install } from './install.ts'
 import { Lane } from './lane.ts'
@@ -56,7 +60,7 @@ import {
   unknownLeases,
 } from './statements/process.ts'
 import { prune } from './statements/prune.ts'
-import { settle } from './statements/settle.ts'
+import { settle, settleInside } from './statements/settle.ts'
 import { start } from './statements/start.ts'
 import { hasLost, promote, readBeats, rescue } from './statements/sweep.ts'
 import { missingVerdict, Transaction, Transactions, type Unit } from './transactions.ts'
@@ -68,6 +72,8 @@ export interface PostgresStorageOptions {
   readonly schema: SchemaName
   readonly channel: string
   readonly poolSize: number
+  /** Connections for ctx.transaction. */
+  readonly handlerPoolSize: number
   readonly migrate: boolean
   readonly capabilities: StorageCapabilities
   readonly runtime: Runtime
@@ -92,13 +98,14 @@ export class PostgresStorageDriver implements StorageDriver {
   #isClosed = false
 
   constructor(options: PostgresStorageOptions) {
-    const { settings, runtime, schema, channel, poolSize, capabilities } = options
+    const { settings, runtime, schema, channel, poolSize, handlerPoolSize, capabilities } = options
     this.#options = options
     this.capabilities = capabilities
     this.#lanes = {
       main: new Lane(settings, 'main', poolSize),
       settle: new Lane(settings, 'settle', settleConnections),
       beat: new Lane(settings, 'beat', 1),
+      handler: new Lane({ ...settings, isBare: true }, 'handler', handlerPoolSize),
       handlers: new Lane(settings, 'handlers', poolSize),
     }
     const onCommit = (tx: Transaction): void => {
@@ -147,17 +154,23 @@ export class PostgresStorageDriver implements StorageDriver {
   }
 
   async enqueueIn(handle: unknown, jobs: readonly NewJob[]): Promise<readonly EnqueueVerdict[]> {
-    await this.#open('enqueue')
-    const queryable = await openUserTransaction('enqueue', handle)
-    const tx = new Transaction(new Session(queryable, this.#options.schema))
+    const tx = await this.#userTransaction('enqueue', handle)
     const counters = new CounterSum()
     const verdicts = await enqueueAll(tx, jobs, counters)
     await tx.session.addCounters(counters)
-    // It is sent when the caller commits. Not by each of many transactions: their commits would wait for each other.
-    if (tx.jobsBecameReady && this.#wake.takeTurn()) {
-      await tx.session.all('SELECT pg_catalog.pg_notify($1::text, $2::text)', this.#wake.channel, '')
-    }
+    await this.#notifyInside(tx)
     return verdicts
+  }
+
+  async #userTransaction(call: string, handle: unknown): Promise<Transaction> {
+    await this.#open(call)
+    return new Transaction(new Session(await openUserTransaction(call, handle), this.#options.schema))
+  }
+
+  /** Sent when the caller commits. Not by each of many transactions: their commits would wait for each other. */
+  async #notifyInside(tx: Transaction): Promise<void> {
+    if (!tx.jobsBecameReady || !this.#wake.takeTurn()) return
+    await tx.session.all('SELECT pg_catalog.pg_notify($1::text, $2::text)', this.#wake.channel, '')
   }
 
   buryOnArrival(dead: DeadOnArrival): Promise<boolean> {
@@ -227,8 +240,38 @@ export class PostgresStorageDriver implements StorageDriver {
   }
 
   completeSync(): SettleVerdict {
-    const problem = 'transactions of PostgreSQL are asynchronous'
-    throw new ChokaQError('CHOKAQ_TX_UNSUPPORTED', { call: 'completeSync', problem })
+    const problem = 'transactions of PostgreSQL are asynchronous. Use ctx.complete(tx, result)'
+    throw new ChokaQError('CHOKAQ_TX_UNSUPPORTED', { call: 'ctx.completeSync', problem })
+  }
+
+  async completeIn(handle: unknown, settlement: SyncSettlement): Promise<SettleVerdict> {
+    const tx = await this.#userTransaction('ctx.complete', handle)
+    await ledger(tx, settlement.outcomes ?? [])
+    const verdict = await settleInside(tx, settlement)
+    await this.#notifyInside(tx)
+    return verdict
+  }
+
+  async transaction(
+    request: CheckpointRequest,
+    work: (tx: unknown) => Promise<string | null>,
+  ): Promise<CheckpointVerdict> {
+    await this.#open('ctx.transaction')
+    const { runtime, schema, settings } = this.#options
+    const options = {
+      runtime,
+      schema,
+      lane: this.#lanes.handler,
+      location: settings.target.location,
+      readBack: <T>(read: (session: Session) => Promise<T>) =>
+        this.#run('ctx.transaction', this.#lanes.settle, { isRepeatable: true, work: ({ session }) => read(session) }),
+    }
+    return runHandlerTransaction(options, request, work)
+  }
+
+  transactionSync(): CheckpointVerdict {
+    const problem = 'transactions of PostgreSQL are asynchronous. Use ctx.transaction'
+    throw new ChokaQError('CHOKAQ_TX_UNSUPPORTED', { call: 'ctx.transactionSync', problem })
   }
 
   async completeIn(handle: unknown, settlement: SyncSettlement): Promise<SettleVerdict> {

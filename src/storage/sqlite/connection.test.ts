@@ -60,6 +60,7 @@ describe('opening a file', () => {
           else db.exec('PRAGMA synchronous = OFF')
         },
         inTransaction: false,
+        handle: undefined,
         close: () => db.close(),
       }
     })

@@ -23,6 +23,8 @@ export interface SqliteDatabase {
   /** Runs several statements without values. */
   exec(sql: string): void
   readonly inTransaction: boolean
+  /** The driver's own handle: what a handler's transaction gets. */
+  readonly handle: unknown
   close(): void
 }
 
@@ -60,6 +62,7 @@ export function wrapBetterSqlite3(handle: BetterSqlite3Handle): SqliteDatabase {
     (handle.prepare(sql) as BetterSqlite3Statement<Row>).safeIntegers(false)
   return {
     prepare,
+    handle,
     prepareTuples: (sql) => prepare<never>(sql).raw(true),
     exec: (sql) => void handle.exec(sql),
     get inTransaction() {

@@ -9,6 +9,8 @@ import type { Runtime } from '../../core/runtime.ts'
 import type {
   BeatRequest,
   BeatVerdict,
+  CheckpointRequest,
+  CheckpointVerdict,
   ClaimRequest,
   ClaimVerdict,
   DeadOnArrival,
@@ -35,6 +37,7 @@ import { type ConnectionOptions, memoryPath, openConnection } from './connection
 import { SqliteInspector } from './inspector.ts'
 import { Session } from './session.ts'
 import { buryOnArrival, enqueue } from './statements/enqueue.ts'
+import { runCheckpoint } from './statements/checkpoint.ts'
 import { claim, fetch, hasPending } from './statements/fetch.ts'
 import { ledger } from './statements/ledger.ts'
 import { disown, heartbeat, registerWorker, retireWorker, saveJobTypes } from './statements/process.ts'
@@ -68,6 +71,8 @@ export class SqliteStorageDriver implements StorageDriver {
   #opening: Promise<Opened> | undefined
   #opened: Opened | undefined
   #isClosed = false
+  /** The transaction of a handler while its synchronous callback runs. */
+  #handlerTransaction: Transaction | undefined
 
   constructor(options: SqliteStorageOptions) {
     this.#options = options
@@ -175,6 +180,34 @@ export class SqliteStorageDriver implements StorageDriver {
     })
   }
 
+  async completeIn(): Promise<SettleVerdict> {
+    const problem = 'callbacks of SQLite transactions are synchronous. Use ctx.completeSync inside the transaction'
+    throw new ChokaQError('CHOKAQ_TX_UNSUPPORTED', { call: 'ctx.complete', problem })
+  }
+
+  async transaction(): Promise<CheckpointVerdict> {
+    const problem = 'callbacks of SQLite transactions are synchronous. Use ctx.transactionSync'
+    throw new ChokaQError('CHOKAQ_TX_UNSUPPORTED', { call: 'ctx.transaction', problem })
+  }
+
+  transactionSync(request: CheckpointRequest, work: (tx: unknown) => string | null): CheckpointVerdict {
+    this.#refuseClosed('ctx.transactionSync')
+    const opened = this.#opened
+    if (opened === undefined) throw new ChokaQError('CHOKAQ_ASSERTION', { what: 'a handler runs on an open storage' })
+    return opened.writer.writeSync({
+      work: (tx) => {
+        this.#handlerTransaction = tx
+        try {
+          return runCheckpoint(tx, request, work)
+        } finally {
+          this.#handlerTransaction = undefined
+        }
+      },
+      beforeCommit: 'ledger-before-commit',
+      committed: 'ledger-committed',
+    })
+  }
+
   // ---- process
 
   registerWorker(info: WorkerInfo): Promise<void> {
@@ -255,6 +288,9 @@ export class SqliteStorageDriver implements StorageDriver {
 
   #inUserTransaction<T>(call: string, handle: unknown, work: (tx: Transaction) => T): T {
     this.#refuseClosed(call)
+    const own = this.#handlerTransaction
+    // Inside ctx.transactionSync the handle is this storage's own: its transaction is the one to share.
+    if (own !== undefined && handle === own.session.db.handle) return work(own)
     return this.#userTransactions.run(call, handle, (tx) => {
       const result = work(tx)
       // The caller commits in this tick; a listener that looks after it finds the job.

@@ -23,6 +23,7 @@ import { rowError, translated, troubleOf } from './sqlite-errors.ts'
 
 const minRetryMs = 1
 const maxRetryMs = 5
+const syncWaitMs = 200
 /** How long the line may run on before other work of the process gets a turn. */
 const maxDrainMs = 10
 
@@ -92,6 +93,22 @@ export class Writer {
 
   constructor(options: WriterOptions) {
     this.#options = options
+  }
+
+  /**
+   * A write that cannot wait asynchronously, because its caller is a synchronous handler. Where another process holds
+   * the lock, SQLite itself waits for a moment: that stops the event loop, so the moment is short.
+   */
+  writeSync<T>(unit: WriteUnit<T>): T {
+    const { session, path } = this.#options
+    session.db.exec(`PRAGMA busy_timeout = ${syncWaitMs}`)
+    try {
+      return this.#once('BEGIN IMMEDIATE', unit, true)
+    } catch (error) {
+      throw troubleOf(error) === 'unknown' ? error : translated(error, path, syncWaitMs)
+    } finally {
+      session.db.exec('PRAGMA busy_timeout = 0')
+    }
   }
 
   async write<T>(call: string, unit: WriteUnit<T>): Promise<T> {

@@ -9,11 +9,11 @@ import type { ArchiveOutcome, DeadReason } from '../../../core/job.ts'
 import { jobColumns } from '../../row-mapping.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../transactions.ts'
-import { jobsInDoubt } from './ledger.ts'
-import { leaveMarkers, type NewMarker } from './markers.ts'
+import { type Holds, holdsOf, noHolds } from './ledger.ts'
+import { forgetOwnDoubts, leaveMarkers, type NewMarker } from './markers.ts'
 
 /** What every ending needs to know of a hot row. */
-export interface HotRow {
+export interface HotRow extends Holds {
   readonly id: string
   readonly token: number
   readonly state: 'scheduled' | 'pending' | 'fetched' | 'processing'
@@ -39,26 +39,29 @@ export interface HotRow {
   readonly fingerprint: string | null
   readonly history: string | null
   readonly now: number
-  /** An effect of its key is in doubt: whatever ends it, only a decision of a person may free the key. */
-  readonly inDoubt: boolean
 }
 
-/** Rows that `sql` locks, with what became known of them up to then. */
+/** Rows that `sql` locks, with what the ledger has against their end. */
 export async function lockRows(
   session: Session,
   sql: string,
   ...values: readonly unknown[]
 ): Promise<readonly HotRow[]> {
-  const rows = await session.all<Omit<HotRow, 'inDoubt'>>(sql, ...values)
-  const doubtful = await jobsInDoubt(session, rows)
-  return rows.map((row) => ({ ...row, inDoubt: doubtful.has(row.id) }))
+  const rows = await session.all<Omit<HotRow, keyof Holds>>(sql, ...values)
+  const holds = await holdsOf(session, rows)
+  return rows.map((row) => ({ ...row, ...(holds.get(row.id) ?? noHolds) }))
 }
 
-/** Of a row named h, with c.now as the time. */
-export const hotRowColumns = `h.id::text AS id, h.token, h.state, h.type, h.queue, h.run_at, h.attempt, h.failure_count,
-  h.crash_count, h.fetch_crash_count, h.generation, h.suspect, h.fast_started, h.started_at, h.first_started_at,
-  h.when_interrupted, h.crash_budget, h.fetch_crash_budget, h.worker_id, h.cancel_requested_at,
-  encode(h.key_hash, 'hex') AS key_hash, h.key_computed, h.fingerprint, h.history, c.now`
+/**
+ * Of a row named h, with c.now as the time. In types that every driver gives as numbers, because the transaction may be
+ * the user's: float8 counts exactly as far as JavaScript does.
+ */
+export const hotRowColumns = `h.id::text AS id, h.token::float8 AS token, h.state, h.type, h.queue,
+  h.run_at::float8 AS run_at, h.attempt, h.failure_count, h.crash_count, h.fetch_crash_count, h.generation,
+  h.suspect::int AS suspect, h.fast_started::int AS fast_started, h.started_at::float8 AS started_at,
+  h.first_started_at::float8 AS first_started_at, h.when_interrupted, h.crash_budget, h.fetch_crash_budget, h.worker_id,
+  h.cancel_requested_at::float8 AS cancel_requested_at, encode(h.key_hash, 'hex') AS key_hash,
+  h.key_computed::int AS key_computed, h.fingerprint, h.history, c.now::float8 AS now`
 
 /** A review handler had started: nobody knows how far it came. */
 export function isInterruptedReview(row: HotRow): boolean {
@@ -127,6 +130,7 @@ export class Endings {
   readonly #markers: NewMarker[] = []
   readonly #marked: HotRow[] = []
   readonly #keysGoingFree: HotRow[] = []
+  readonly #doubtless: HotRow[] = []
 
   /** The row's new failure and history; null where nothing is to be written. */
   #recorded(row: HotRow, failure: StoredFailure | null, kind: string): Pick<Waiting, 'failure' | 'history'> {
@@ -137,7 +141,7 @@ export class Endings {
 
   /** Moves a row into the DLQ, with its marker where a person has to decide, and counts it. */
   bury(row: HotRow, burial: Burial): void {
-    const hold = burial.hold || row.inDoubt
+    const hold = burial.hold || row.holdsKey
     this.#leaving.push({
       id: row.id,
       pillar: 'dlq',
@@ -160,6 +164,7 @@ export class Endings {
     }
     // A conflict is an outcome of its own, and the key stays with the other job's marker.
     else if (burial.reason !== 'CompleteConflict') this.#keysGoingFree.push(row)
+    if (!hold) this.#doubtless.push(row)
   }
 
   #mark(row: HotRow, marker: Pick<NewMarker, 'state' | 'failure' | 'life'>): void {
@@ -199,7 +204,9 @@ export class Endings {
       this.#leaving.splice(-1, 1, { ...last, failure_count, ...this.#recorded(row, failure, kind) })
     }
     this.counters.add('jobs.cancelled', row)
-    if (row.key_hash !== null) this.#keysGoingFree.push(row)
+    if (row.key_hash === null) return
+    this.#keysGoingFree.push(row)
+    this.#doubtless.push(row)
   }
 
   /** Lets a row wait again, without its owner. What is not named stays. */
@@ -225,18 +232,15 @@ export class Endings {
 
   async write(tx: Transaction): Promise<void> {
     const { session } = tx
+    await forgetOwnDoubts(session, this.#doubtless)
     const left = await leaveMarkers(session, this.#markers)
     for (const row of this.#marked) if (!left.has(row.key_hash ?? '')) this.#keysGoingFree.push(row)
     for (const row of this.#keysGoingFree) this.counters.add('idempotency.claims', row, 'released')
-    if (this.#leaving.length > 0) await session.all(moveRows, JSON.stringify(this.#leaving), idsOf(this.#leaving))
+    if (this.#leaving.length > 0) await session.all(moveRows, JSON.stringify(this.#leaving))
     if (this.#waiting.length > 0) await session.all(letWait, JSON.stringify(this.#waiting))
     await session.addCounters(this.counters)
     if (this.#waiting.some(({ state }) => state === 'pending')) tx.jobsBecameReady = true
   }
-}
-
-function idsOf(rows: readonly { readonly id: string }[]): readonly string[] {
-  return rows.map(({ id }) => id).sort()
 }
 
 const kept = jobColumns.join(', ')
@@ -262,7 +266,7 @@ const moveRows = `
   i AS MATERIALIZED (SELECT * FROM json_to_recordset($1::text::json) AS r(id uuid, pillar text, outcome text,
     reason text, in_doubt boolean, failure_count integer, crash_count integer, fetch_crash_count integer, failure text,
     history text, duplicate_of uuid, result text, raise boolean)),
-  gone AS (DELETE FROM chokaq.jobs_hot WHERE id = ANY($2::uuid[]) RETURNING *),
+  gone AS (DELETE FROM chokaq.jobs_hot WHERE id = ANY(ARRAY(SELECT id FROM i ORDER BY id)) RETURNING *),
   p AS MATERIALIZED (SELECT g, i, c.now FROM c CROSS JOIN gone g FULL JOIN i ON i.id = g.id),
   dead AS (
     INSERT INTO chokaq.jobs_dlq (${kept}, reason, in_doubt, duplicate_of, finished_at, result)

@@ -215,9 +215,18 @@ async function namesOf(session: Session, keyRef: string, generation: number): Pr
   return { kind: 'names', names: names.sort(), compensate: rows.some(({ kind }) => kind === 'checkpoint') }
 }
 
-async function recall(session: Session, ref: LedgerRef): Promise<LedgerVerdict> {
+/** A memo or checkpoint; undefined where nothing is remembered. */
+export async function recalled(
+  session: Session,
+  ref: LedgerRef,
+): Promise<{ readonly id: string; readonly result: string | null } | undefined> {
   const [row] = await intentsOf(session, ref)
-  return { kind: 'recalled', found: row !== undefined, result: row?.result ?? null }
+  return row === undefined ? undefined : { id: row.id, result: row.result }
+}
+
+async function recall(session: Session, ref: LedgerRef): Promise<LedgerVerdict> {
+  const known = await recalled(session, ref)
+  return { kind: 'recalled', found: known !== undefined, result: known?.result ?? null }
 }
 
 export const insertDone = `INSERT INTO chokaq.effects (key_ref, generation, kind, name, item, id, state, job_id, worker_id,
@@ -227,16 +236,25 @@ export const insertDone = `INSERT INTO chokaq.effects (key_ref, generation, kind
   ON CONFLICT (key_ref, generation, kind, name, item) WHERE kind IN ('memo', 'checkpoint') DO NOTHING`
 
 /** remember: (nothing) -> done. What was remembered first stands. */
-async function remember(session: Session, request: Remember): Promise<LedgerVerdict> {
+export async function remember(session: Session, request: Remember): Promise<LedgerVerdict> {
   const { ref, lease, id, workerId, attempt, keepMs, result } = request
   const values = [id, lease.jobId, workerId, attempt, lease.token, Math.ceil(keepMs), result] as const
   await session.all(insertDone, ...refValues(ref), ...values)
   return { kind: 'remembered', result: (await intentsOf(session, ref))[0]?.result ?? null }
 }
 
-const selectDoubts = `SELECT r.id::text AS id FROM json_to_recordset($1::text::json) AS r(id uuid, key text, generation integer)
-  WHERE EXISTS (SELECT FROM chokaq.effects e
-    WHERE e.key_ref = r.key AND e.generation = r.generation AND e.state IN ('open', 'ambiguous'))`
+// What happened twice: an effect that two calls under different keys report as done.
+const selectHolds = `
+  SELECT r.id::text AS id, k.is_doubtful::int AS is_doubtful, k.is_wished::int AS is_wished, EXISTS (
+      SELECT FROM chokaq.effects d WHERE d.key_ref = r.key AND d.generation = r.generation
+        AND d.kind IN ('effect', 'compensation') AND d.state = 'done' GROUP BY d.kind, d.name, d.item
+      HAVING count(*) > 1 AND (count(d.provider_key) < count(*) OR count(DISTINCT d.provider_key) > 1))::int AS is_double
+  FROM json_to_recordset($1::text::json) AS r(id uuid, key text, generation integer)
+  CROSS JOIN LATERAL (SELECT
+      EXISTS (SELECT FROM chokaq.effects e WHERE e.key_ref = r.key AND e.generation = r.generation
+        AND e.state IN ('open', 'ambiguous')) AS is_doubtful,
+      EXISTS (SELECT FROM chokaq.effects e WHERE e.key_ref = r.key AND e.generation = r.generation
+        AND e.kind = 'checkpoint' AND e.name = '${compensateName}') AS is_wished) k`
 
 interface KeyedRow {
   readonly id: string
@@ -244,17 +262,42 @@ interface KeyedRow {
   readonly generation: number
 }
 
+/** What the ledger has against the end of a job. */
+export interface Holds {
+  /**
+   * Its key may not be free while it ends without success: an effect is in doubt, or a person asked to undo what is done
+   * and it is not undone yet.
+   */
+  readonly holdsKey: boolean
+  /** It may not complete: an effect is in doubt, or happened twice. */
+  readonly bars: boolean
+}
+
+export const noHolds: Holds = { holdsKey: false, bars: false }
+
+interface HoldsRow {
+  readonly id: string
+  readonly is_doubtful: number
+  readonly is_wished: number
+  readonly is_double: number
+}
+
 /**
- * Jobs that have something in doubt under their key and generation: they neither complete nor leave without a marker.
- * Called after their rows were locked, in a statement of its own: an intent that was just committed has to be seen.
+ * What stands under the keys and generations of jobs, by the job's id. Called after their rows were locked, in a
+ * statement of its own: an intent that was just committed has to be seen.
  */
-export async function jobsInDoubt(session: Session, rows: readonly KeyedRow[]): Promise<ReadonlySet<string>> {
+export async function holdsOf(session: Session, rows: readonly KeyedRow[]): Promise<ReadonlyMap<string, Holds>> {
   const keys = rows.flatMap(({ id, key_hash, generation }) =>
     key_hash === null ? [] : [{ id, key: key_hash, generation }],
   )
-  if (keys.length === 0) return new Set()
-  const found = await session.all<{ readonly id: string }>(selectDoubts, JSON.stringify(keys))
-  return new Set(found.map(({ id }) => id))
+  if (keys.length === 0) return new Map()
+  const found = await session.all<HoldsRow>(selectHolds, JSON.stringify(keys))
+  return new Map(
+    found.map(({ id, is_doubtful, is_wished, is_double }) => [
+      id,
+      { holdsKey: is_doubtful === 1 || is_wished === 1, bars: is_doubtful === 1 || is_double === 1 },
+    ]),
+  )
 }
 
 const markOwnerGone = `UPDATE chokaq.effects SET owner_gone = true WHERE id IN (SELECT e.id FROM chokaq.effects e

@@ -79,3 +79,19 @@ export async function leaveMarkers(session: Session, markers: readonly NewMarker
   const rows = await session.all<{ readonly key: string }>(writeMarkers, JSON.stringify(markers))
   return new Set(rows.map(({ key }) => key))
 }
+
+const deleteOwnDoubts = `DELETE FROM chokaq.idempotency_markers m
+  USING json_to_recordset($1::text::json) AS r(key text, id uuid)
+  WHERE m.key_hash = decode(r.key, 'hex') AND m.job_id = r.id AND m.state = 'in_doubt'`
+
+/**
+ * A job that a decision sent back keeps its marker in doubt while it is hot. Where it ends with nothing in doubt, the
+ * marker would hold the key for ever: no review shows it any more.
+ */
+export async function forgetOwnDoubts(
+  session: Session,
+  rows: readonly { readonly id: string; readonly key_hash: string | null }[],
+): Promise<void> {
+  const keys = rows.flatMap(({ id, key_hash: key }) => (key === null ? [] : [{ id, key }]))
+  if (keys.length > 0) await session.all(deleteOwnDoubts, JSON.stringify(keys))
+}

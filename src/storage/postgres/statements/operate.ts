@@ -74,7 +74,7 @@ export async function cancelJob(tx: Transaction, jobId: string, by: Actor): Prom
     return { kind: 'requested' }
   }
   const endings = new Endings()
-  if (row.inDoubt) {
+  if (row.holdsKey) {
     // An attempt before left an effect in doubt: the wish to cancel does not answer whether it happened.
     endings.bury(row, { reason: 'InDoubt', failure: null, kind: 'cancelled', hold: true })
     await endings.write(tx)

@@ -125,7 +125,7 @@ const closeDoubts = `UPDATE chokaq.effects SET state = $2, closed_at = coalesce(
 
 async function closeAll({ session }: Transaction, doubts: readonly DoubtRow[], state: string): Promise<undefined> {
   const ids = doubts.map(({ id }) => id).sort()
-  if (ids.length > 0) await session.all(closeDoubts, ids, state, null)
+  if (ids.length > 0) await session.all(closeDoubts, ids, state)
 }
 
 async function adoptEffect(
@@ -149,7 +149,7 @@ async function adoptEffect(
   }
   const refusal = await backToPending(tx, row)
   if (refusal !== undefined) return refusal
-  await tx.session.all(closeDoubts, [newest.id], 'done', result)
+  await tx.session.all(adoptDoubt, newest.id, result)
   return closeAll(tx, wanted.slice(0, -1), 'superseded')
 }
 

@@ -31,10 +31,10 @@ const archived = columnsOf({
 const completeRows = `
   WITH c AS MATERIALIZED (SELECT chokaq.now_ms() AS now),
   i AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[])
-      AS t(id, token, returned, life, stub, marker)),
-  gone AS (DELETE FROM chokaq.jobs_hot WHERE id = ANY($1::uuid[]) AND token = ANY($2::bigint[])
-    AND state = 'processing' RETURNING *),
+    SELECT * FROM json_to_recordset($1::text::json)
+      AS r(id uuid, token bigint, returned text, life bigint, stub bigint, marker text)),
+  gone AS (DELETE FROM chokaq.jobs_hot WHERE id = ANY(ARRAY(SELECT id FROM i ORDER BY id))
+    AND token = ANY(ARRAY(SELECT token FROM i)) AND state = 'processing' RETURNING *),
   p AS MATERIALIZED (SELECT gone.*, i.returned, i.life, i.stub, i.marker, c.now
     FROM c CROSS JOIN gone FULL JOIN i ON i.id = gone.id AND i.token = gone.token),
   marked AS (
@@ -68,7 +68,7 @@ const completeRows = `
     UNION ALL
     SELECT n, 'idempotency.claims', queue, type, CASE WHEN parked THEN 'complete_conflict' ELSE 'completed' END
     FROM sums WHERE keyed)
-  SELECT g.id::text AS id, g.token, g.parked AS is_conflict FROM g`
+  SELECT g.id::text AS id, g.token::float8 AS token, g.parked::int AS is_conflict FROM g`
 
 interface CompletedRow {
   readonly id: string
@@ -88,16 +88,15 @@ export async function complete(
   completions: readonly Completion[],
 ): Promise<ReadonlyMap<string, 'completed' | 'conflict'>> {
   if (completions.length === 0) return new Map()
-  const sorted = [...completions].sort((a, b) => (a.lease.jobId < b.lease.jobId ? -1 : 1))
-  const rows = await session.all<CompletedRow>(
-    completeRows,
-    sorted.map(({ lease }) => lease.jobId),
-    sorted.map(({ lease }) => lease.token),
-    sorted.map(({ action }) => action.result),
-    sorted.map(({ action }) => Math.ceil(action.markerLifeMs)),
-    sorted.map(({ action: { keep } }) => (keep.kind === 'stub' ? Math.ceil(keep.forMs) : null)),
-    sorted.map(({ action }) => (action.compensated === true ? 'compensated' : 'completed')),
-  )
+  const incoming = completions.map(({ lease, action }) => ({
+    id: lease.jobId,
+    token: lease.token,
+    returned: action.result,
+    life: Math.ceil(action.markerLifeMs),
+    stub: action.keep.kind === 'stub' ? Math.ceil(action.keep.forMs) : null,
+    marker: action.compensated === true ? 'compensated' : 'completed',
+  }))
+  const rows = await session.all<CompletedRow>(completeRows, JSON.stringify(incoming))
   return new Map(
     rows.map(({ id, token, is_conflict }) => [
       leaseId({ jobId: id, token }),

@@ -10,19 +10,23 @@ import { Endings, type HotRow, hotRowColumns, isInterruptedReview, lockRows } fr
 type ActionOf<K extends SettleAction['kind']> = Extract<SettleAction, { readonly kind: K }>
 
 const lockOwned = `
-  WITH c AS MATERIALIZED (SELECT chokaq.now_ms() AS now)
+  WITH c AS MATERIALIZED (SELECT chokaq.now_ms() AS now),
+  i AS MATERIALIZED (SELECT r.id, r.token FROM json_to_recordset($1::text::json) AS r(id uuid, token bigint))
   SELECT ${hotRowColumns} FROM chokaq.jobs_hot h CROSS JOIN c
-  WHERE h.id = ANY($1::uuid[]) AND h.token = ANY($2::bigint[]) AND h.state IN ('fetched', 'processing')
+  WHERE h.id = ANY(ARRAY(SELECT id FROM i)) AND h.token = ANY(ARRAY(SELECT token FROM i))
+    AND h.state IN ('fetched', 'processing')
   ORDER BY h.id FOR UPDATE OF h`
+
+function leasesOf(settlements: readonly Settlement[]): string {
+  return JSON.stringify(settlements.map(({ lease }) => ({ id: lease.jobId, token: lease.token })))
+}
 
 /** The outcome of each lease that took effect; a lease that is absent has to be read back. */
 export async function settleRest(
   tx: Transaction,
   settlements: readonly Settlement[],
 ): Promise<ReadonlyMap<string, SettleOutcome>> {
-  const ids = settlements.map(({ lease }) => lease.jobId)
-  const tokens = settlements.map(({ lease }) => lease.token)
-  const rows = await lockRows(tx.session, lockOwned, ids, tokens)
+  const rows = await lockRows(tx.session, lockOwned, leasesOf(settlements))
   const byLease = new Map(rows.map((row) => [leaseId({ jobId: row.id, token: row.token }), row]))
   const doneKeys = await keysThatAreDone(tx.session, settlements, byLease)
   const endings = new Endings()
@@ -36,16 +40,14 @@ export async function settleRest(
   return outcomes
 }
 
-/** The handlers returned, but nobody knows what one of their calls did: a person decides before the key is free. */
+/** The handlers returned, but a call of theirs is in doubt or happened twice: a person decides before the key is free. */
 export async function buryDoubtful(
   tx: Transaction,
   settlements: readonly Settlement[],
 ): Promise<ReadonlyMap<string, SettleOutcome>> {
   if (settlements.length === 0) return new Map()
-  const ids = settlements.map(({ lease }) => lease.jobId)
-  const tokens = settlements.map(({ lease }) => lease.token)
-  const rows = await lockRows(tx.session, lockOwned, ids, tokens)
-  const doubtful = rows.filter((row) => row.inDoubt && row.state === 'processing')
+  const rows = await lockRows(tx.session, lockOwned, leasesOf(settlements))
+  const doubtful = rows.filter((row) => row.bars && row.state === 'processing')
   const endings = new Endings()
   for (const row of doubtful) endings.bury(row, { reason: 'InDoubt', failure: null, kind: 'InDoubt', hold: true })
   await endings.write(tx)
@@ -87,7 +89,7 @@ function retry(endings: Endings, row: HotRow, action: ActionOf<'retry'>): Settle
   const failure_count = row.failure_count + addFailures
   if (charge === 'failure') counters.add('jobs.failed', row, reason)
   if (row.cancel_requested_at !== null) {
-    if (isInterruptedReview(row) || row.inDoubt) {
+    if (isInterruptedReview(row) || row.holdsKey) {
       endings.bury(row, { reason: 'InDoubt', failure, kind: reason, hold: true, addFailures })
       return 'dead'
     }
@@ -181,7 +183,7 @@ function skip(endings: Endings, row: HotRow, { duplicateOf, holder, result }: Ac
  * Who: the owner.
  */
 function cancel(endings: Endings, row: HotRow, hold: boolean): SettleOutcome {
-  if (!hold && !row.inDoubt) {
+  if (!hold && !row.holdsKey) {
     endings.cancelled(row)
     return 'cancelled'
   }

@@ -125,12 +125,23 @@ async function completeCarefully(
   return verdictsOf(completions, new Map([...buried, ...outcomes]))
 }
 
+/** One settlement inside a transaction that somebody else commits. */
+export async function settleInside(tx: Transaction, settlement: Settlement): Promise<SettleVerdict> {
+  if (!isUuid(settlement.lease.jobId)) return { kind: 'lost' }
+  const [verdict] =
+    settlement.action.kind === 'complete'
+      ? await completeCarefully(tx, [settlement as Completion])
+      : verdictsOf([settlement], await settleRest(tx, [settlement]))
+  if (verdict !== undefined) return verdict
+  return (await readBack(tx.session, [settlement]))[0] ?? { kind: 'lost' }
+}
+
 const selectSettled = `
   SELECT r.n,
     (SELECT a.outcome FROM chokaq.jobs_archive a WHERE a.id = r.id AND a.token = r.token) AS outcome,
     (SELECT d.reason FROM chokaq.jobs_dlq d WHERE d.id = r.id AND d.token = r.token) AS reason,
     EXISTS (SELECT FROM chokaq.jobs_hot h WHERE h.id = r.id AND h.token = r.token AND h.token > 0
-      AND h.state IN ('scheduled', 'pending')) AS is_waiting
+      AND h.state IN ('scheduled', 'pending'))::int AS is_waiting
   FROM json_to_recordset($1::text::json) AS r(n integer, id uuid, token bigint) ORDER BY r.n`
 
 interface SettledRow {

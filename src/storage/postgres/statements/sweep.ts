@@ -85,7 +85,7 @@ function takeBack(endings: Endings, row: HotRow): RescuedJob['went'] {
   const fetch_crash_count = row.fetch_crash_count + addFetchCrashes
   const failure = isRunning ? interrupted(row, crash_count) : null
   if (row.cancel_requested_at !== null) {
-    const isDoubtful = hold || row.inDoubt
+    const isDoubtful = hold || row.holdsKey
     if (!isDoubtful) endings.cancelled(row)
     else endings.bury(row, { reason: 'InDoubt', failure, kind: 'cancelled', hold: true })
     return isDoubtful ? 'dead' : 'cancelled'

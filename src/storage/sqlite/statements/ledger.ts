@@ -197,9 +197,15 @@ function namesOf(session: Session, keyRef: string, generation: number): LedgerVe
   return { kind: 'names', names, compensate: session.get(selectCompensate, keyRef, generation) !== undefined }
 }
 
-function recall(session: Session, ref: LedgerRef): LedgerVerdict {
+/** A memo or checkpoint; undefined where nothing is remembered. */
+export function recalled(session: Session, ref: LedgerRef): { readonly result: string | null } | undefined {
   const row = intentsOf(session, ref)[0]
-  return { kind: 'recalled', found: row !== undefined, result: row?.result ?? null }
+  return row === undefined ? undefined : { result: row.result }
+}
+
+function recall(session: Session, ref: LedgerRef): LedgerVerdict {
+  const known = recalled(session, ref)
+  return { kind: 'recalled', found: known !== undefined, result: known?.result ?? null }
 }
 
 const insertMemo = `INSERT INTO chokaq_effects (id, kind, key_ref, generation, name, item, state, job_id, worker_id,

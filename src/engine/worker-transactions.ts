@@ -1,0 +1,77 @@
+/** What a handler's own asynchronous transactions borrow from other stages, and its checkpoints. */
+import { contractOf } from '../core/contract.ts'
+import { ChokaQError } from '../core/errors.ts'
+import type { FetchedJob } from '../core/job.ts'
+import { toJsonText } from '../core/json-image.ts'
+import { validate } from '../core/preparation.ts'
+import { prepareJob } from './enqueue/prepare-job.ts'
+import { sent } from './enqueue/sent-jobs.ts'
+import type { GateResult } from './fetch/gate.ts'
+import { Checkpoints } from './process/checkpoints.ts'
+import type { OutcomeRequest } from './process/effect-recorder.ts'
+import type { CtxServices } from './process/handler-ctx.ts'
+import type { AttemptIdentity, WorkerCore } from './worker-core.ts'
+import { completion, inherit, refuseUncompleted, refuseUnstored } from './worker-services.ts'
+import type { RegisteredType } from './worker-types.ts'
+
+type TransactionServices = Pick<CtxServices, 'enqueueChildIn' | 'completeIn' | 'checkpoints'>
+
+export function transactionsFor(
+  core: WorkerCore,
+  of: AttemptIdentity,
+  job: FetchedJob,
+  type: RegisteredType,
+  gate: Extract<GateResult, { kind: 'run' }>,
+  outcomes: () => readonly OutcomeRequest[],
+): TransactionServices {
+  const { driver, runtime, client, config, tracing } = core
+  const jsonText = (value: unknown, what: string): string =>
+    toJsonText(value, what, { maxBytes: config.maxResultBytes, byteLength: (text) => runtime.byteLength(text) })
+  let checkpoints: Checkpoints | undefined
+  return {
+    async enqueueChildIn(tx, child, payload, options, lineage) {
+      const contract = contractOf(child)
+      const { row } = await prepareJob(contract, payload, inherit(options, job), client, runtime, lineage)
+      const [verdict] = await sent(tracing, [row], (rows) => driver.enqueueIn(tx, rows))
+      refuseUnstored(child.type, row.id, verdict)
+    },
+    async completeIn(tx, result, children) {
+      const checked = await checkedResult(type, result)
+      const text = checked === undefined ? null : jsonText(checked, `The result of "${job.type}"`)
+      const action = completion(type, client, text, children)
+      refuseUncompleted(job, await driver.completeIn(tx, { lease: job.lease, outcomes: outcomes(), action }))
+    },
+    checkpoints() {
+      checkpoints ??= new Checkpoints({
+        jsonText,
+        request: (name) => ({
+          lease: job.lease,
+          ref: {
+            kind: 'checkpoint',
+            keyRef: gate.keyHash ?? `job:${job.lease.jobId}`,
+            generation: job.generation,
+            name,
+            item: '',
+          },
+          id: runtime.newId(),
+          workerId: of.workerId,
+          attempt: of.attempt,
+          keepMs: type.ledgerKeepMs,
+        }),
+        transaction: (request, work) => driver.transaction(request, work),
+        transactionSync: (request, work) => driver.transactionSync(request, work),
+      })
+      return checkpoints
+    },
+  }
+}
+
+async function checkedResult(type: RegisteredType, result: unknown): Promise<unknown> {
+  const { contract } = type.handler
+  if (contract.result === undefined) return result
+  const checked = await validate(contract.result, result)
+  if (checked.issues !== undefined) {
+    throw new ChokaQError('CHOKAQ_RESULT_INVALID', { type: contract.type, issues: checked.issues })
+  }
+  return checked.value
+}
