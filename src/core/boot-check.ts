@@ -3,6 +3,7 @@
  * `chokaq config check`, so that a deployment learns of a refusal before it is one.
  */
 import type { ClientConfig, WorkerConfig } from './config.ts'
+import { checkEffectWindows } from './effect-windows.ts'
 import type { ResolvedHandler } from './handler.ts'
 import { defaultRetryPolicy, maxTotalBackoffMs, type RetryPolicy } from './retry-policy.ts'
 import type { TypePolicy } from './storage.ts'
@@ -48,12 +49,12 @@ export function checkBoot(
   client: ClientConfig,
 ): { readonly refusals: readonly WindowFinding[]; readonly warnings: readonly WindowFinding[] } {
   const ofWorker = only(checkWindows(windowsFrom(anyType, worker, client), 'worker'), (rule) => workerRules.has(rule))
-  const ofTypes = handlers.map((handler) =>
-    only(
-      checkWindows(windowsOf(handler, worker, client), `type ${handler.contract.type}`),
-      (rule) => !workerRules.has(rule),
-    ),
-  )
+  const ofTypes = handlers.flatMap((handler) => {
+    const windows = windowsOf(handler, worker, client)
+    const scope = `type ${handler.contract.type}`
+    const ofEffects = Array.from(handler.effects.values(), (effect) => checkEffectWindows(effect, windows, scope))
+    return [only(checkWindows(windows, scope), (rule) => !workerRules.has(rule)), ...ofEffects]
+  })
   const all = [ofWorker, ...ofTypes]
   return applyWaivers(
     { refusals: all.flatMap((each) => each.refusals), warnings: all.flatMap((each) => each.warnings) },

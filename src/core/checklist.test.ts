@@ -3,7 +3,11 @@ import { z } from 'zod'
 import { checklistRow } from './checklist.ts'
 import { resolveClientConfig, resolveWorkerConfig } from './config.ts'
 import { defineJob } from './contract.ts'
+import { defineEffect, type EffectDefinition } from './effect.ts'
 import { defineHandler, handlerOf, type Handler } from './handler.ts'
+import { defineProvider, noKey } from './provider.ts'
+import { brevo } from './providers/messages.ts'
+import { paypalPayments, stripe } from './providers/payments.ts'
 
 const row = (handler: Handler) => checklistRow(handlerOf(handler), resolveWorkerConfig({}), resolveClientConfig({}))
 const payload = z.object({ id: z.string() })
@@ -57,5 +61,43 @@ describe('checklistRow', () => {
     ['read-before-write', 'review', 'at most once + review'],
   ] as const)('of %s and %s is %s', (sideEffects, whenInterrupted, level) => {
     expect(row(defineHandler(keyed, { sideEffects, whenInterrupted, run })).level).toBe(level)
+  })
+
+  const reconcile = async () => 'unknown' as const
+  const keyless = noKey('ses')
+  const forever = defineProvider({
+    name: 'tiger',
+    keyFormat: { maxLength: 36 },
+    dedupeWindow: 'forever',
+    onProviderError: 'reexecuted',
+  })
+  it.each<[string, readonly Partial<EffectDefinition<unknown, unknown>>[], string]>([
+    ['a provider with keys', [{ provider: stripe }], 'effectively once (provider, 24 h)'],
+    ['a provider with keys and a reconcile', [{ provider: stripe, reconcile }], 'effectively once (provider, 24 h)'],
+    [
+      'the shortest memory of two',
+      [{ provider: paypalPayments }, { provider: brevo }],
+      'effectively once (provider, 15 min)',
+    ],
+    ['a long memory', [{ provider: paypalPayments }], 'effectively once (provider, 45 d)'],
+    ['a provider that never forgets', [{ provider: forever }], 'effectively once (provider, for ever)'],
+    ['no keys, but a reconcile', [{ provider: keyless, reconcile }], 'effectively once (reconcile)'],
+    ['the lower of two', [{ provider: stripe }, { provider: keyless, reconcile }], 'effectively once (reconcile)'],
+    ['no keys and no reconcile', [{ provider: keyless }], 'at most once + review'],
+    [
+      'the lowest of three',
+      [{ provider: stripe }, { provider: keyless, reconcile }, { provider: keyless }],
+      'at most once + review',
+    ],
+  ])('of effects with %s', (_name, definitions, level) => {
+    const effects = Object.fromEntries(
+      definitions.map((each, index) => [
+        `e${index}`,
+        defineEffect<unknown, unknown>({ provider: stripe, run, ...each, name: `e${index}` }),
+      ]),
+    )
+    const answers = { sideEffects: 'effects', effects, run } as const
+    expect(row(defineHandler(keyed, { ...answers, whenInterrupted: 'resume' })).level).toBe(level)
+    expect(row(defineHandler(keyed, { ...answers, whenInterrupted: 'review' })).level).toBe('at most once + review')
   })
 })

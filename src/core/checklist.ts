@@ -4,11 +4,18 @@
  */
 import { windowsOf } from './boot-check.ts'
 import type { ClientConfig, WorkerConfig } from './config.ts'
+import type { ResolvedEffect } from './effect.ts'
 import { sideEffectAnswers, type ResolvedHandler, type SideEffects } from './handler.ts'
 import { markerLifeMs } from './windows.ts'
 
-export const safetyLevels = ['exactly once (same database)', 'at most once + review', 'at least once'] as const
-export type SafetyLevel = (typeof safetyLevels)[number]
+/** Highest first. */
+export type SafetyLevel =
+  | 'exactly once (same database)'
+  /** While the provider remembers the key, such as `effectively once (provider, 24 h)`; then a person is asked. */
+  | `effectively once (provider, ${string})`
+  | 'effectively once (reconcile)'
+  | 'at most once + review'
+  | 'at least once'
 
 export interface ChecklistRow {
   readonly type: string
@@ -47,7 +54,31 @@ export function checklistRow(handler: ResolvedHandler, worker: WorkerConfig, cli
 }
 
 /** A handler that is reviewed after every abnormal end never runs twice by itself, wherever its key is enforced. */
-function levelOf({ sideEffects, whenInterrupted }: ResolvedHandler): SafetyLevel {
+function levelOf({ sideEffects, whenInterrupted, effects }: ResolvedHandler): SafetyLevel {
   if (whenInterrupted === 'review') return 'at most once + review'
+  if (sideEffects === 'effects') return levelOfEffects([...effects.values()])
   return sideEffects === 'same-transaction' ? 'exactly once (same database)' : 'at least once'
+}
+
+/** The lowest of its effects counts. */
+function levelOfEffects(effects: readonly ResolvedEffect[]): SafetyLevel {
+  const unkeyed = effects.filter(({ provider }) => provider.keyed === undefined)
+  if (unkeyed.some(({ reconcile }) => reconcile === undefined)) return 'at most once + review'
+  if (unkeyed.length > 0) return 'effectively once (reconcile)'
+  const windowMs = Math.min(...effects.map(({ provider }) => provider.keyed?.windowMs ?? 0))
+  return `effectively once (provider, ${windowText(windowMs)})`
+}
+
+const units = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+] as const
+
+/** '24 h', '45 d', '15 min': the largest unit of which it has two or more. */
+function windowText(ms: number): string {
+  if (!Number.isFinite(ms)) return 'for ever'
+  const [unit, size] = units.find((each) => ms >= 2 * each[1]) ?? ['ms', 1]
+  return `${Math.floor(ms / size)} ${unit}`
 }

@@ -56,6 +56,10 @@ export const windowRules = [
   'archive-outlives-resend',
   'backoff-fits-lifetime',
   'shutdown-before-kill',
+  // of effects: see effect-windows.ts
+  'window-over-margin',
+  'settle-after-owner',
+  'window-fits-lifetime',
 ] as const
 export type WindowRule = (typeof windowRules)[number]
 

@@ -4,10 +4,13 @@ import { describe, expect, it } from 'vitest'
 import { clientDefaults, clientOptionNames, workerDefaults, workerOptionNames } from '../../src/core/config.ts'
 import { claimOutcomes, counterNames } from '../../src/core/counters.ts'
 import { durationMs, type Duration } from '../../src/core/duration.ts'
+import { defineEffect, effectOf, type ResolvedEffect } from '../../src/core/effect.ts'
+import { checkEffectWindows } from '../../src/core/effect-windows.ts'
 import { errorCodes } from '../../src/core/errors.ts'
 import { eventNames } from '../../src/core/events.ts'
 import { sideEffectAnswers } from '../../src/core/handler.ts'
 import { deadReasons } from '../../src/core/job.ts'
+import { stripe } from '../../src/core/providers/payments.ts'
 import { defaultRetryPolicy } from '../../src/core/retry-policy.ts'
 import { checkWindows, windowRules, type Windows } from '../../src/core/windows.ts'
 import { codeWords, readPage, tableRows } from './markdown-pages.ts'
@@ -109,12 +112,19 @@ describe('docs/configuration.md', () => {
     const documented = tableRows(page, 'Boot checks').map(([rule = '', acts]) => [codeWords(rule)[0], acts])
     // No rule holds for windows that are no numbers.
     const broken = new Proxy({}, { get: (_, name) => (name === 'keepsCompleted' ? true : Number.NaN) }) as Windows
-    const { refusals, warnings } = checkWindows(broken, 'worker')
+    const keyed = effectOf(defineEffect({ name: 'charge', provider: stripe, run: async () => undefined }))
+    const asked = { ...keyed, reconcile: async () => 'unknown' as const } as ResolvedEffect
+    const findings = [
+      checkWindows(broken, 'worker'),
+      checkEffectWindows(asked, broken, 'worker'),
+      checkEffectWindows({ ...asked, reconcile: undefined }, broken, 'worker'),
+    ]
     expect(documented.map(([rule]) => rule)).toEqual(windowRules)
-    expect(documented).toEqual([
-      ...refusals.map(({ rule }) => [rule, 'refuses']),
-      ...warnings.map(({ rule }) => [rule, 'warns']),
+    const found = findings.flatMap(({ refusals, warnings }) => [
+      ...refusals.map(({ rule }) => [rule, 'refuses'] as const),
+      ...warnings.map(({ rule }) => [rule, 'warns'] as const),
     ])
+    expect(documented).toEqual([...new Map(found)])
   })
 })
 
