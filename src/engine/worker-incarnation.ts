@@ -38,7 +38,9 @@ export class Incarnation {
   /** Set while all slots are busy for long: nothing is fetched ahead only to be given back. */
   #crowded = false
   #processedCount = 0
-  #fetchEndedMs: number | undefined
+  /** When a fetch last began or ended, or a handler left its slot and may have made room for one. */
+  #turnedMs: number | undefined
+  readonly #turned = (): void => void (this.#turnedMs = this.#core.runtime.clock.monotonicMs())
 
   constructor(core: WorkerCore, onFenced: () => void) {
     this.#core = core
@@ -93,9 +95,9 @@ export class Incarnation {
 
   /** How long ago the loops turned; a full worker has no reason to fetch. */
   get vitals(): { readonly sinceBeatMs: number; readonly sinceFetchMs: number | undefined } {
-    const isWaiting = this.#fetchEndedMs === undefined || this.#room() === 0
-    const sinceFetchMs = isWaiting ? undefined : this.#core.runtime.clock.monotonicMs() - (this.#fetchEndedMs ?? 0)
-    return { sinceBeatMs: this.#heart.sinceBeatMs, sinceFetchMs }
+    const { sinceBeatMs } = this.#heart
+    if (this.#turnedMs === undefined || this.#room() === 0) return { sinceBeatMs, sinceFetchMs: undefined }
+    return { sinceBeatMs, sinceFetchMs: this.#core.runtime.clock.monotonicMs() - this.#turnedMs }
   }
 
   /** Puts this incarnation's row into the database. */
@@ -193,10 +195,9 @@ export class Incarnation {
 
   async #fetch(queue: string, limit: number): Promise<readonly FetchedJob[]> {
     const { driver, runtime, config, types } = this.#core
+    this.#turned()
     const call = driver.fetch({ workerId: this.id, queue, limit, policies: types.policies })
-    return withDeadline(runtime.scheduler, config.statementDeadlineMs, 'fetch', call).finally(() => {
-      this.#fetchEndedMs = runtime.clock.monotonicMs()
-    })
+    return withDeadline(runtime.scheduler, config.statementDeadlineMs, 'fetch', call).finally(this.#turned)
   }
 
   #deliver(jobs: readonly FetchedJob[]): void {
@@ -243,6 +244,7 @@ export class Incarnation {
       if (inSlot) slots.give(job)
       inSlot = false
       this.#crowded = false
+      this.#turned()
     }
     try {
       const type = types.get(job.type)

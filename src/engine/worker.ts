@@ -34,6 +34,8 @@ export interface Worker {
   readonly id: string
   readonly state: WorkerState
   readonly runningCount: number
+  /** How long ago its loops turned. `health()` judges this. */
+  readonly vitals: WorkerVitals
   /** Starts; resolves once it is stopped. */
   run(): Promise<void>
   /** Resolves when it is registered and looks for work. @throws CHOKAQ_BOOT_REFUSED */
@@ -179,7 +181,6 @@ class EngineWorker implements Worker {
     return healthOf([...workerReasons(this.vitals), ...storage.reasons])
   }
 
-  /** For chokaq/http, which tells a stuck worker from one whose storage is down. */
   get vitals(): WorkerVitals {
     const { heartbeatMs, fenceAfterMs, pollMs, statementDeadlineMs } = this.#config
     const fetchTurnMs = 2 * pollMs + statementDeadlineMs + maxFetchDelayMs
