@@ -148,6 +148,23 @@ describe.each(storages)('tick on $name', (kind) => {
     expect(await world.state(later.id)).toBe('completed')
   })
 
+  test('calls no handler under a beat that is too old', async () => {
+    const world = open()
+    await world.chokaq.enqueueMany(resize, [{ id: 'long' }, { id: 'next' }])
+    const ran: string[] = []
+    const handler = resizing(async (p) => {
+      ran.push(p.id)
+      // Within a tick nothing beats.
+      if (p.id === 'long') await new Promise<void>((resolve) => world.runtime.scheduler.after(20_000, resolve))
+    })
+    const worker = world.worker([handler], { concurrency: 1 })
+    expect(await world.runtime.complete(worker.tick())).toBe(2)
+    expect(ran).toEqual(['long'])
+    expect(world.of('job.released')).toMatchObject([{ why: 'the last confirmed beat is too old' }])
+    expect(await worker.tick()).toBe(1)
+    expect(ran).toEqual(['long', 'next'])
+  })
+
   test('comes back under a new id where others have declared it dead', async () => {
     const world = open()
     const worker = world.worker([idle])

@@ -113,6 +113,23 @@ const planted: readonly { what: string; breaks: string; change: (entries: Entrie
     },
   },
   {
+    what: 'a second run of a review handler',
+    breaks: 'review',
+    change(entries, rows) {
+      const reviews = new Set(rows.flatMap(({ id, type }) => (type === 'sim.review.v1' ? [id] : [])))
+      const { at, entry } = find(entries, 'run', ({ jobId }) => reviews.has(jobId))
+      entries.splice(at + 1, 0, { ...entry, attempt: entry.attempt + 0.5 })
+    },
+  },
+  {
+    what: 'a rescue from a worker that lived',
+    breaks: 'liveness',
+    change(entries) {
+      const healthy = { kind: 'register', workerId: 'w', process: 'healthy', atMs: 0 } as const
+      entries.push(healthy, { kind: 'rescue', jobId: 'x', workerId: 'w', went: 'pending', atMs: 0 })
+    },
+  },
+  {
     what: 'an early fetch',
     breaks: 'I11',
     change(entries) {

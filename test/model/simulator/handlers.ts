@@ -37,7 +37,18 @@ export const review = defineJob({
   sameWhen: () => 1,
   duplicateWindow: '7d',
 })
-export const contracts = [plain, keyed, review] as const
+/** Enqueued past its contract, too: then the worker computes the key and claims. It shares its keys with `keyed`. */
+export const raw = defineJob({
+  type: 'sim.raw.v1',
+  keyScope: 'sim.keyed',
+  payload,
+  result,
+  key: (p) => p.key,
+  sameWhen: () => 1,
+  duplicateWindow: '7d',
+  allowRaw: true,
+})
+export const contracts = [plain, keyed, review, raw] as const
 
 export const retry = { attempts: 4, backoff: { base: '1s', factor: 3, cap: '8s', jitter: 0.2 } } as const
 export const crashBudget = 2
@@ -95,6 +106,7 @@ export function handlersOf(process: SimProcess, history: History): readonly Hand
   return [
     defineHandler(plain, { sideEffects: 'none', ...options, run }),
     defineHandler(keyed, { sideEffects: 'unique-constraint', whenInterrupted: 'resume', ...options, run }),
+    defineHandler(raw, { sideEffects: 'read-before-write', whenInterrupted: 'resume', ...options, run }),
     defineHandler(review, { sideEffects: 'unguarded', whenInterrupted: 'review', ...options, run }),
   ]
 }

@@ -23,7 +23,13 @@ export type HistoryEntry =
       readonly action: SettleAction
       readonly verdict: SettleVerdict
     }
-  | { readonly kind: 'rescue'; readonly jobId: string; readonly went: 'pending' | 'dead' | 'cancelled' }
+  | {
+      readonly kind: 'rescue'
+      readonly jobId: string
+      readonly workerId: string
+      readonly went: 'pending' | 'dead' | 'cancelled'
+    }
+  | { readonly kind: 'register'; readonly workerId: string; readonly process: string }
   | { readonly kind: 'disown'; readonly workerId: string; readonly count: number }
   /** A handler was called. */
   | {
@@ -36,7 +42,7 @@ export type HistoryEntry =
     }
   | { readonly kind: 'cancel'; readonly jobId: string; readonly verdict: string }
   | { readonly kind: 'pause' | 'resume'; readonly queue: string }
-  | { readonly kind: 'kill' | 'freeze' | 'boot'; readonly process: string }
+  | { readonly kind: 'kill' | 'freeze' | 'boot' | 'bad-connection'; readonly process: string }
 
 export type TimedEntry = HistoryEntry & { readonly atMs: number }
 
@@ -105,8 +111,13 @@ function observed(driver: StorageDriver, process: SimProcess, history: History):
     rescue: (request) =>
       process.call('rescue', async () => {
         const rescued = await driver.rescue(request)
-        for (const { jobId, went } of rescued) history.add({ kind: 'rescue', jobId, went })
+        for (const { jobId, workerId, went } of rescued) history.add({ kind: 'rescue', jobId, workerId, went })
         return rescued
+      }),
+    registerWorker: (info) =>
+      process.call('registerWorker', async () => {
+        await driver.registerWorker(info)
+        history.add({ kind: 'register', workerId: info.id, process: process.name })
       }),
     disown: (request) =>
       process.call('disown', async () => {

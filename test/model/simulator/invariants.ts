@@ -2,7 +2,7 @@
 // of the invariant list.
 import { backoffMs, resolveRetryPolicy } from '../../../src/core/retry-policy.ts'
 import type { TimedEntry } from './history.ts'
-import { crashBudget, retry } from './handlers.ts'
+import { crashBudget, retry, review } from './handlers.ts'
 import { limit, limitedQueue, type Simulation } from './simulate.ts'
 
 /** Every violation as a sentence; empty where all hold. */
@@ -23,6 +23,8 @@ const checks: readonly Check[] = [
   { id: 'I6: no handler is called under a lost lease', holds: noStaleRun },
   { id: 'I7: one terminal transition', holds: oneEnd },
   { id: 'I8 and I9: budgets', holds: budgets },
+  { id: 'review: a handler with an unguarded side effect runs again only after typed proof', holds: reviewsPark },
+  { id: 'liveness: only a worker that failed to speak is rescued from', holds: nobodyIsKilledFalsely },
   { id: 'I11: never early', holds: neverEarly },
   { id: 'I13: retry times follow the rule', holds: retryTimes },
   { id: 'I15: queue limits hold', holds: limitsHold },
@@ -141,6 +143,36 @@ function budgets({ history, rows }: Simulation): string[] {
   for (const { jobId, attempt } of history.of('run')) {
     if (attempt <= (attempts.get(jobId) ?? 0)) problems.push(`job ${jobId} ran attempt ${attempt} twice`)
     attempts.set(jobId, attempt)
+  }
+  return problems
+}
+
+function reviewsPark({ history, rows }: Simulation): string[] {
+  const problems: string[] = []
+  const reviews = new Set(rows.flatMap((row) => (row.type === review.type ? [row.id] : [])))
+  const running = new Set<string>()
+  for (const entry of history.entries) {
+    if (entry.kind === 'settle' && entry.verdict.kind === 'settled' && entry.action.kind === 'retry') {
+      // A handler may give the proof in answer to an abort, too; what it may not do is simply throw.
+      if (entry.action.reason !== 'failed') running.delete(entry.jobId)
+    }
+    if (entry.kind !== 'run' || !reviews.has(entry.jobId)) continue
+    if (running.has(entry.jobId)) problems.push(`job ${entry.jobId} ran again, and nobody knows what it did before`)
+    running.add(entry.jobId)
+  }
+  return problems
+}
+
+function nobodyIsKilledFalsely({ history }: Simulation): string[] {
+  const problems: string[] = []
+  const troubled = new Set<string>()
+  const processOf = new Map<string, string>()
+  for (const entry of history.entries) {
+    if (entry.kind === 'kill' || entry.kind === 'freeze' || entry.kind === 'bad-connection') troubled.add(entry.process)
+    if (entry.kind === 'register') processOf.set(entry.workerId, entry.process)
+    if (entry.kind !== 'rescue') continue
+    const process = processOf.get(entry.workerId)
+    if (process !== undefined && !troubled.has(process)) problems.push(`${process} lived and ${entry.jobId} was taken`)
   }
   return problems
 }

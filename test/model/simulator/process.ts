@@ -4,11 +4,16 @@ import type { ProcessIdentity, Runtime, Timer } from '../../../src/core/runtime.
 import { ChokaQError } from '../../../src/core/errors.ts'
 import type { FakeRuntime, SeededRandom } from '../../../src/testing/index.ts'
 
-type CallFault = 'none' | 'before' | 'after' | 'crash-before' | 'crash-after' | 'freeze-after'
+type CallFault = 'none' | 'before' | 'after' | 'crash-before' | 'crash-after' | 'freeze-before' | 'freeze-after'
 
 const never = new Promise<never>(() => undefined)
 const maxLatencyMs = 80
 const longStallsMs = [12_000, 60_000, 90_000]
+
+export interface ProcessEvents {
+  readonly death: (process: SimProcess) => void
+  readonly freeze: (process: SimProcess) => void
+}
 
 export class SimProcess {
   readonly name: string
@@ -19,13 +24,15 @@ export class SimProcess {
   readonly #base: FakeRuntime
   readonly #chance: SeededRandom
   readonly #onDeath: (process: SimProcess) => void
+  readonly #onFreeze: (process: SimProcess) => void
   #isDead = false
   #thaw: { readonly promise: Promise<void>; readonly tasks: (() => void)[]; end(): void } | undefined
 
-  constructor(name: string, pid: number, base: FakeRuntime, onDeath: (process: SimProcess) => void) {
+  constructor(name: string, pid: number, base: FakeRuntime, on: ProcessEvents) {
     this.name = name
     this.#base = base
-    this.#onDeath = onDeath
+    this.#onDeath = on.death
+    this.#onFreeze = on.freeze
     this.#chance = base.chance.fork(name)
     const inner = base.forProcess({ pid, startTime: String(pid) })
     this.identity = inner.processes.self()
@@ -60,6 +67,7 @@ export class SimProcess {
   /** As SIGSTOP and SIGCONT, or a long garbage collection. */
   freeze(ms: number): void {
     if (this.#isDead || this.#thaw !== undefined) return
+    this.#onFreeze(this)
     let end: () => void = () => undefined
     const promise = new Promise<void>((resolve) => (end = resolve))
     const thaw = { promise, tasks: [] as (() => void)[], end }
@@ -76,6 +84,9 @@ export class SimProcess {
     const fault = this.#fault()
     await this.#latency()
     if (this.#isDead) return never
+    // Sent, and executed long after: by then the lease may be somebody else's.
+    if (fault === 'freeze-before') this.freeze(this.#chance.pick(longStallsMs))
+    await this.#thaw?.promise
     if (fault === 'crash-before') this.kill(this.#chance.chance(0.5))
     if (this.#isDead) return never
     if (fault === 'before') throw lost(name)
@@ -91,7 +102,16 @@ export class SimProcess {
 
   #fault(): CallFault {
     if (this.faultRate === 0 || !this.#chance.chance(this.faultRate)) return 'none'
-    return this.#chance.pick(['before', 'before', 'after', 'after', 'crash-before', 'crash-after', 'freeze-after'])
+    return this.#chance.pick([
+      'before',
+      'before',
+      'after',
+      'after',
+      'crash-before',
+      'crash-after',
+      'freeze-before',
+      'freeze-after',
+    ])
   }
 
   async #latency(): Promise<void> {

@@ -6,7 +6,8 @@ import { createFakeRuntime, type FakeRuntime, type SeededRandom } from 'chokaq/t
 import { createWorker, type Worker } from 'chokaq/worker'
 import type { JobRecord } from '../../../src/core/job.ts'
 import type { StorageDriver } from '../../../src/core/storage.ts'
-import { contracts, crashBudget, handlersOf, planOf } from './handlers.ts'
+import { newJob } from '../../../src/testing/conformance/new-job.ts'
+import { contracts, crashBudget, handlersOf, planOf, raw } from './handlers.ts'
 import { History, storageOf } from './history.ts'
 import { SimProcess } from './process.ts'
 
@@ -75,7 +76,10 @@ class Simulator {
     this.#mood = this.#chance.pick(moods)
     this.#driver = this.#storage.open(this.#runtime)
     this.#history = new History(() => this.#runtime.clock.nowMs())
-    this.#producerProcess = new SimProcess('producer', 1, this.#runtime, () => undefined)
+    this.#producerProcess = new SimProcess('producer', 1, this.#runtime, {
+      death: () => undefined,
+      freeze: () => undefined,
+    })
     this.#producer = this.#clientOf(this.#producerProcess)
   }
 
@@ -115,9 +119,14 @@ class Simulator {
 
   #setFaultRate(rate: number): void {
     this.#faultRate = rate
-    for (const { process } of this.#running) process.faultRate = rate
+    for (const { process } of this.#running) this.#connect(process)
     // The producer lives on: only its connection is bad.
     this.#producerProcess.faultRate = 0
+  }
+
+  #connect(process: SimProcess): void {
+    process.faultRate = this.#faultRate
+    if (this.#faultRate > 0) this.#history.add({ kind: 'bad-connection', process: process.name })
   }
 
   #any(): Running | undefined {
@@ -127,9 +136,7 @@ class Simulator {
 
   #freeze(ms: number): void {
     const process = this.#any()?.process
-    if (process === undefined) return
-    this.#history.add({ kind: 'freeze', process: process.name })
-    process.freeze(ms)
+    process?.freeze(ms)
   }
 
   async #enqueue(): Promise<void> {
@@ -145,6 +152,10 @@ class Simulator {
       priority: chance.int(-2, 2),
       delay: chance.chance(0.3) ? chance.int(1, 40_000) : 0,
     }
+    if (job === raw && chance.chance(0.7)) {
+      await this.#enqueueRaw(JSON.stringify(payload), options.queue)
+      return
+    }
     const repeats = chance.chance(0.15) ? 2 : 1
     const id = this.#runtime.newId()
     for (let i = 0; i < repeats; i += 1) {
@@ -152,6 +163,14 @@ class Simulator {
       this.#history.add({ kind: 'answer', op, outcome: answer.outcome, id: answer.id })
       if (answer.outcome === 'enqueued') this.#ids.push(answer.id)
     }
+  }
+
+  async #enqueueRaw(payload: string, queue: string): Promise<void> {
+    const row = newJob(this.#runtime, { type: raw.type, payload, queue })
+    const [verdict] = await this.#driver.enqueue([row])
+    if (verdict === undefined) return
+    this.#history.add({ kind: 'enqueue', row, verdict })
+    this.#ids.push(row.id)
   }
 
   async #cancel(): Promise<void> {
@@ -181,11 +200,16 @@ class Simulator {
   #boot(): void {
     this.#pid += 1
     const name = `p${this.#pid}`
-    const process = new SimProcess(name, this.#pid, this.#runtime, (dead) => {
-      this.#died(dead)
+    const process = new SimProcess(name, this.#pid, this.#runtime, {
+      death: (dead) => {
+        this.#died(dead)
+      },
+      freeze: () => {
+        this.#history.add({ kind: 'freeze', process: name })
+      },
     })
-    process.faultRate = this.#faultRate
     this.#history.add({ kind: 'boot', process: name })
+    this.#connect(process)
     const worker = createWorker({
       chokaq: this.#clientOf(process),
       handlers: handlersOf(process, this.#history),
