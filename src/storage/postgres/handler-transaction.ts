@@ -27,15 +27,6 @@ export interface HandlerTransactionOptions {
 
 type Work = (tx: unknown) => Promise<string | null>
 
-/** What the work threw, apart from what the storage throws: it goes to the caller unchanged. */
-class Thrown {
-  readonly value: unknown
-
-  constructor(value: unknown) {
-    this.value = value
-  }
-}
-
 export async function runHandlerTransaction(
   options: HandlerTransactionOptions,
   request: CheckpointRequest,
@@ -43,6 +34,7 @@ export async function runHandlerTransaction(
 ): Promise<CheckpointVerdict> {
   const { lane, runtime, location } = options
   let isCommitting = false
+  let thrown: { readonly error: unknown } | undefined
   let result: string | null = null
   try {
     return await lane.use('ctx.transaction', async (connection) => {
@@ -51,7 +43,12 @@ export async function runHandlerTransaction(
       if (state.kind !== 'free') return state
       await connection.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE')
       try {
-        result = await callWork(connection, work)
+        try {
+          result = await work(connection.handle)
+        } catch (error) {
+          thrown = { error }
+          throw error
+        }
         refuseEnded(connection)
         if (!(await leaveCheckpoint(session, request, result))) {
           await rollback(connection)
@@ -68,19 +65,12 @@ export async function runHandlerTransaction(
       return { kind: 'ran', result }
     })
   } catch (error) {
-    if (error instanceof Thrown) throw error.value
+    // What the handler's own statements met is the handler's to understand.
+    if (thrown !== undefined) throw thrown.error
     if (isCommitting && troubleOf(error) === 'connection') {
       if (await options.readBack((session) => isCheckpointLeft(session, request))) return { kind: 'ran', result }
     }
     throw translated(error, location, 0)
-  }
-}
-
-async function callWork(connection: Connection, work: Work): Promise<string | null> {
-  try {
-    return await work(connection.handle)
-  } catch (error) {
-    throw new Thrown(error)
   }
 }
 

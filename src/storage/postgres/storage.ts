@@ -11,8 +11,6 @@ import type {
   BeatVerdict,
   CheckpointRequest,
   CheckpointVerdict,
-  CheckpointRequest,
-  CheckpointVerdict,
   ClaimRequest,
   ClaimVerdict,
   DeadOnArrival,
@@ -31,7 +29,6 @@ import type {
   StartVerdict,
   StorageCapabilities,
   StorageDriver,
-  SyncSettlement,
   WorkerBeat,
   WorkerInfo,
 } from '../../core/storage.ts'
@@ -45,7 +42,6 @@ import { translated } from './postgres-errors.ts'
 import type { SchemaName } from './schema-name.ts'
 import { Session } from './session.ts'
 import { buryOnArrival } from './statements/bury-on-arrival.ts'
-import { readBackCheckpoint, runCheckpoint } from './statements/checkpoint.ts'
 import { claim } from './statements/claim.ts'
 import { enqueueAll } from './statements/enqueue.ts'
 import { type Allowance, busyTypes, fetch, lockQueue, maxUnaskedTypes } from './statements/fetch.ts'
@@ -63,7 +59,7 @@ import { prune } from './statements/prune.ts'
 import { settle, settleInside } from './statements/settle.ts'
 import { start } from './statements/start.ts'
 import { hasLost, promote, readBeats, rescue } from './statements/sweep.ts'
-import { missingVerdict, Transaction, Transactions, type Unit } from './transactions.ts'
+import { Transaction, Transactions, type Unit } from './transactions.ts'
 import { openUserTransaction } from './user-transaction.ts'
 import { Wake } from './wake.ts'
 
@@ -90,7 +86,7 @@ export class PostgresStorageDriver implements StorageDriver {
   readonly #options: PostgresStorageOptions
   readonly #transactions: Transactions
   readonly #wake: Wake
-  readonly #lanes: { readonly main: Lane; readonly settle: Lane; readonly beat: Lane; readonly handlers: Lane }
+  readonly #lanes: Readonly<Record<'main' | 'settle' | 'beat' | 'handler', Lane>>
   /** Queues that had a limit when they were last asked. */
   readonly #limited = new Set<string>()
   #installing: Promise<void> | undefined
@@ -106,7 +102,6 @@ export class PostgresStorageDriver implements StorageDriver {
       settle: new Lane(settings, 'settle', settleConnections),
       beat: new Lane(settings, 'beat', 1),
       handler: new Lane({ ...settings, isBare: true }, 'handler', handlerPoolSize),
-      handlers: new Lane(settings, 'handlers', poolSize),
     }
     const onCommit = (tx: Transaction): void => {
       if (tx.jobsBecameReady) this.#wake.notify()
@@ -267,58 +262,6 @@ export class PostgresStorageDriver implements StorageDriver {
         this.#run('ctx.transaction', this.#lanes.settle, { isRepeatable: true, work: ({ session }) => read(session) }),
     }
     return runHandlerTransaction(options, request, work)
-  }
-
-  transactionSync(): CheckpointVerdict {
-    const problem = 'transactions of PostgreSQL are asynchronous. Use ctx.transaction'
-    throw new ChokaQError('CHOKAQ_TX_UNSUPPORTED', { call: 'ctx.transactionSync', problem })
-  }
-
-  async completeIn(handle: unknown, settlement: SyncSettlement): Promise<SettleVerdict> {
-    await this.#open('ctx.complete')
-    const tx = new Transaction(new Session(await openUserTransaction('ctx.complete', handle), this.#options.schema))
-    if (settlement.outcomes !== undefined) await ledger(tx, settlement.outcomes)
-    // The transaction is the caller's: an error of the database is passed on and ends it.
-    const [verdict] = await settle((unit) => unit.work(tx), [settlement])
-    if (verdict === undefined) throw missingVerdict('a completion')
-    return verdict
-  }
-
-  // ---- transactions of handlers
-
-  async transaction(
-    request: CheckpointRequest,
-    work: (tx: unknown) => Promise<string | null>,
-  ): Promise<CheckpointVerdict> {
-    const lane = this.#lanes.handlers
-    let thrown: { readonly error: unknown } | undefined
-    const own = async (tx: unknown): Promise<string | null> => {
-      thrown = undefined
-      try {
-        return await work(tx)
-      } catch (error) {
-        thrown = { error }
-        throw error
-      }
-    }
-    try {
-      return await this.#run('ctx.transaction', lane, {
-        work: (tx) => runCheckpoint(tx, request, own),
-        beforeCommit: 'ledger-before-commit',
-        committed: 'ledger-committed',
-      })
-    } catch (error) {
-      // What the handler's own statements met is the handler's to understand.
-      if (thrown !== undefined) throw thrown.error
-      if (!hasCode(error, 'CHOKAQ_STORAGE_FAILED')) throw error
-      // The connection broke, perhaps in the middle of the commit: the checkpoint's own row says whether it happened.
-      const found = await this.#run('ctx.transaction', lane, {
-        ...one,
-        work: ({ session }) => readBackCheckpoint(session, request),
-      })
-      if (found === undefined) throw error
-      return { kind: 'ran', result: found.result }
-    }
   }
 
   transactionSync(): CheckpointVerdict {

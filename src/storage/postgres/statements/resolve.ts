@@ -119,9 +119,12 @@ async function decide(
   }
 }
 
-const closeDoubts = `UPDATE chokaq.effects SET state = $2, closed_at = coalesce(closed_at, chokaq.now_ms()),
-    result = $3::text::json, failure = CASE WHEN $2 = 'done' THEN NULL ELSE failure END
+const closeDoubts = `UPDATE chokaq.effects SET state = $2, closed_at = coalesce(closed_at, chokaq.now_ms()), result = NULL
   WHERE id = ANY($1::uuid[]) AND state IN ('open', 'ambiguous')`
+/** What happened after all has no failure: a row that is done and has one says that its result was dropped. */
+const adoptDoubt = `UPDATE chokaq.effects SET state = 'done', closed_at = coalesce(closed_at, chokaq.now_ms()),
+    result = $2::text::json, failure = NULL
+  WHERE id = $1 AND state IN ('open', 'ambiguous')`
 
 async function closeAll({ session }: Transaction, doubts: readonly DoubtRow[], state: string): Promise<undefined> {
   const ids = doubts.map(({ id }) => id).sort()
