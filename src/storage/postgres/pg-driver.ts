@@ -92,13 +92,14 @@ function loadClient(): PgClientClass {
   }
 }
 
-const integerTypes = new Set([20, 21, 23])
+/** int8, int2, int4 and float8. */
+const numberTypes = new Set([20, 21, 23, 701])
 const booleanType = 16
 
-/** Numbers for integers (1 and 0 for booleans), the text for the rest: JSON is kept to the letter. */
+/** Numbers for numbers (1 and 0 for booleans), the text for the rest: JSON is kept to the letter. */
 export const rowTypes = {
   getTypeParser: (oid: number): ((text: string) => unknown) => {
-    if (integerTypes.has(oid)) return Number
+    if (numberTypes.has(oid)) return Number
     return oid === booleanType ? (text) => (text === 't' ? 1 : 0) : (text) => text
   },
 }
