@@ -29,6 +29,7 @@ export function isForPeople(event: ChokaQEvent, verbose: boolean): boolean {
 /** What the command line itself has to say between the events, in the same form. */
 export type CliEvent =
   | { readonly name: 'cli.signal'; readonly signal: string; readonly force: boolean; readonly runningCount: number }
+  | { readonly name: 'cli.listening'; readonly url: string }
   | { readonly name: 'cli.unhandled_rejection' | 'cli.uncaught_exception'; readonly failure: StoredFailure }
 
 export function eventJson(event: ChokaQEvent | CliEvent, at: Date): string {

@@ -34,6 +34,7 @@ const meanings: Partial<Readonly<Record<ErrorCode, Meaning>>> & Readonly<Record<
   CHOKAQ_CLI_FILE_MISSING: 'notFound',
   CHOKAQ_CLI_FILE_INVALID: 'failure',
   CHOKAQ_CLI_CONFIRM: 'refused',
+  CHOKAQ_CLI_LISTEN: 'failure',
   CHOKAQ_CLI_NO_DATABASE: 'storage',
   CHOKAQ_CLI_STORAGE_UNSUPPORTED: 'storage',
   CHOKAQ_CONTRACT_INVALID: 'usage',

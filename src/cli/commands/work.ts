@@ -11,11 +11,14 @@ import { exitCodes, type ExitCode } from '../exit-codes.ts'
 import type { CliIo, StopSignal } from '../io.ts'
 import type { Output } from '../output.ts'
 import { withClient } from '../storage-location.ts'
+import { openTelemetry } from '../telemetry.ts'
 import { loadWorkFile, type WorkFile } from '../user-file.ts'
+import { listenAddress, WorkServer, type ListenAddress } from '../work-server.ts'
 
 interface Flags extends DatabaseFlags {
   readonly concurrency?: number
   readonly queues?: readonly string[]
+  readonly http?: ListenAddress
 }
 
 /** How long a forced stop may take before the process ends anyway: its handlers were aborted, its jobs get rescued. */
@@ -34,6 +37,7 @@ export function registerWork(program: Command, host: CommandHost): void {
       'queues to serve, with commas between them (default: those of the handlers)',
       commaSeparated,
     )
+    .option('--http <address>', 'serve /health/live, /health/ready and /metrics, on :port or host:port', listenAddress)
     .action((file: string, flags: Flags) => host.run(flags, (out) => work(host.io, out, file, flags)))
 }
 
@@ -46,8 +50,21 @@ async function work(io: CliIo, out: Output, file: string, flags: Flags): Promise
       else if (isCliEvent(event) || isForPeople(event, out.verbose)) out.line(eventText(event, at))
     }
     chokaq.subscribe(print)
-    const worker = createWorker(workerOptions(chokaq, workFile, flags))
-    return new Shift(io, worker, print).run()
+    const telemetry = await openTelemetry(chokaq, flags.http !== undefined)
+    try {
+      const worker = createWorker(workerOptions(chokaq, workFile, flags))
+      const metrics = telemetry.metrics ?? telemetry.problem
+      if (flags.http !== undefined && typeof metrics === 'string') out.warn(`/metrics ${metrics}`)
+      const server = flags.http && (await WorkServer.open(flags.http, { chokaq, worker, metrics }))
+      if (server !== undefined) print({ name: 'cli.listening', url: server.url })
+      try {
+        return await new Shift(io, worker, print).run()
+      } finally {
+        await server?.close()
+      }
+    } finally {
+      await telemetry.close()
+    }
   })
 }
 
