@@ -15,6 +15,12 @@ export interface WorldOptions extends ClientOptions {
   readonly seed?: number
 }
 
+export interface OwnProcess {
+  readonly chokaq: ChokaQ
+  /** `isSeen`: others can tell that its process is gone; else only its silence counts. */
+  die(how: { readonly isSeen: boolean }): void
+}
+
 export const ada = { actor: 'ada', note: 'asked for by the customer' }
 
 export class World {
@@ -26,6 +32,7 @@ export class World {
   readonly #opened: OpenedStorage
   readonly #clients: ChokaQ[] = []
   readonly #workers: Worker[] = []
+  #hasDied = false
 
   constructor(kind: StorageCase, { seed, ...options }: WorldOptions) {
     this.runtime = createFakeRuntime(seed === undefined ? {} : { seed })
@@ -54,10 +61,32 @@ export class World {
     return chokaq
   }
 
+  /** A client in a process of its own. `die` cuts it off in the middle of whatever it does. */
+  process(pid: number): OwnProcess {
+    const runtime = this.runtime.forProcess({ pid, startTime: String(pid) })
+    let isDead = false
+    const storage = faultyStorage(this.#opened.storage, (call) => (isDead && call !== 'close' ? 'hang' : 'none'))
+    const chokaq = createChokaQ({ storage, runtime, onEvent: (event) => void this.events.push(event) })
+    this.#clients.push(chokaq)
+    return {
+      chokaq,
+      die: ({ isSeen }) => {
+        isDead = true
+        this.#hasDied = true
+        if (isSeen) this.runtime.processes.markGone(runtime.processes.self())
+      },
+    }
+  }
+
   worker(handlers: readonly Handler[], options: Partial<CreateWorkerOptions> = {}): Worker {
     const worker = createWorker({ chokaq: this.chokaq, handlers, ...options })
     this.#workers.push(worker)
     return worker
+  }
+
+  /** Stopped with this world. */
+  keep(worker: Worker): void {
+    this.#workers.push(worker)
   }
 
   /** A worker that runs. */
@@ -103,6 +132,8 @@ export class World {
     this.fault = () => 'none'
     for (const worker of this.#workers) await this.stop(worker, { force: true })
     for (const client of this.#clients) await client.close()
+    // Calls of a dead process never come back; their deadlines do.
+    if (this.#hasDied) await this.runtime.advance(60_000)
     this.#opened.remove()
     expect(this.runtime.pendingTimerCount(), 'no timer is left').toBe(0)
   }
