@@ -4,14 +4,17 @@ import type { RequestListener } from 'node:http'
 import { createChokaQ, defineJob } from 'chokaq'
 import { webhook, type RequestHandler } from 'chokaq/http'
 import { sqlite } from 'chokaq/sqlite'
-import { defineHandler } from 'chokaq/worker'
+import { createWorker, defineHandler } from 'chokaq/worker'
 import { z } from 'zod'
 
-export { createChokaQ, defineJob } from 'chokaq'
+export { createChokaQ, defineJob, logEvents } from 'chokaq'
 export * from 'chokaq/http'
+export * from 'chokaq/otel'
+export * from 'chokaq/postgres'
 export { sqlite } from 'chokaq/sqlite'
 export * from 'chokaq/testing'
 export * from 'chokaq/worker'
+export { pino } from 'pino'
 export { expect } from 'vitest'
 export { z } from 'zod'
 
@@ -21,13 +24,24 @@ export const resizeImage = defineJob({ type: 'image.resize.v1', payload: z.objec
 export const thumbnail = async (_id: string): Promise<void> => undefined
 export const resize = defineHandler(resizeImage, { sideEffects: 'none', run: (p) => thumbnail(p.id) })
 
-const sendMail = defineJob({ type: 'mail.send.v1', payload: z.object({ to: z.string() }) })
+export const sendMail = defineJob({ type: 'mail.send.v1', payload: z.object({ to: z.string() }) })
 export const sendWelcome = defineJob({ type: 'mail.welcome.v1', payload: z.object({ email: z.string() }) })
 export const welcome = defineHandler(sendWelcome, {
   sideEffects: 'none',
   run: (p, ctx) => ctx.enqueue(sendMail, { to: p.email }),
 })
 export const signUp = (user: { email: string }): Promise<unknown> => chokaq.enqueue(sendWelcome, user)
+
+export const worker = createWorker({ chokaq, handlers: [resize] })
+
+// Clients of PostgreSQL whose transactions are never begun: the examples have no server.
+export const db = { transaction: async (_work: (tx: unknown) => Promise<void>): Promise<void> => undefined }
+export const knex = db
+export const to = 'ada@example.org'
+export const sql = Object.assign((text: TemplateStringsArray, ...values: unknown[]): unknown => [text, values], {
+  raw: (text: string): unknown => text,
+  join: (chunks: unknown[]): unknown => chunks,
+})
 
 export const orderPaid = defineJob({
   type: 'order.paid.v1',
