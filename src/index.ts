@@ -12,6 +12,7 @@ export type {
   JobPage,
   QueueRow,
   ResurrectVerdict,
+  SchemaState,
   WorkerRow,
 } from './core/inspector.ts'
 export type { JobRecord, Pillar, DeadReason, HotState, ArchiveOutcome } from './core/job.ts'

@@ -5,6 +5,7 @@ import { CommandHost } from './command-host.ts'
 import { registerChecklist } from './commands/checklist.ts'
 import { registerConfig } from './commands/config.ts'
 import { registerDlq } from './commands/dlq.ts'
+import { registerDoctor } from './commands/doctor.ts'
 import { registerEnqueue } from './commands/enqueue.ts'
 import { registerJobs } from './commands/jobs.ts'
 import { registerQueues } from './commands/queues.ts'
@@ -46,6 +47,7 @@ export function buildProgram(host: CommandHost): Command {
   registerDlq(program, host)
   registerReview(program, host)
   registerQueues(program, host)
+  registerDoctor(program, host)
   registerChecklist(program, host)
   registerConfig(program, host)
   registerDemo(program, host)

@@ -14,8 +14,8 @@ export interface Telemetry {
 
 /** Loads what needs the packages. */
 export interface TelemetryModules {
-  readonly otel: () => Promise<{ instrument(chokaq: object): () => void }>
-  readonly endpoint: () => Promise<{ openMetrics(chokaq: ChokaQ): Promise<MetricsEndpoint> }>
+  readonly otel: () => Promise<{ readonly instrument: (chokaq: object) => () => void }>
+  readonly endpoint: () => Promise<{ readonly openMetrics: (chokaq: ChokaQ) => Promise<MetricsEndpoint> }>
 }
 
 const modules: TelemetryModules = {

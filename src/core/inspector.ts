@@ -165,6 +165,18 @@ export interface MarkerRow {
   readonly expiresAtMs: number | undefined
 }
 
+/** A numbered migration, as the database has it or as this version knows it. */
+export interface MigrationName {
+  readonly version: number
+  readonly name: string
+}
+
+/** Where both lists are the same, the tables are those of this version. */
+export interface SchemaState {
+  readonly applied: readonly MigrationName[]
+  readonly known: readonly MigrationName[]
+}
+
 export interface Inspector {
   get(jobId: string): Promise<JobRecord | undefined>
   list(request: ListRequest): Promise<JobPage>
@@ -173,6 +185,7 @@ export interface Inspector {
   jobTypes(): Promise<readonly JobTypeRow[]>
   audit(request: { readonly limit: number; readonly beforeId: number | undefined }): Promise<readonly AuditRow[]>
   stats(): Promise<readonly CounterRow[]>
+  schema(): Promise<SchemaState>
   marker(keyHash: string): Promise<MarkerRow | undefined>
 
   /** The ledger rows of a job's key, oldest first; of the job itself where it has no key. At most 1,000. */

@@ -11,6 +11,7 @@ import type {
   QueueRow,
   ResurrectRequest,
   ResurrectVerdict,
+  SchemaState,
   WorkerRow,
 } from '../core/inspector.ts'
 import type { CounterRow } from '../core/counters.ts'
@@ -208,6 +209,11 @@ export class Insight {
   /** Cluster totals since the database was made. */
   stats(): Promise<readonly CounterRow[]> {
     return this.#parts.driver.inspector.stats()
+  }
+
+  /** Which migrations the database has, and which this version knows. */
+  schema(): Promise<SchemaState> {
+    return this.#parts.driver.inspector.schema()
   }
 
   /** Newest first; pass the last id to go on. */

@@ -1,11 +1,11 @@
 /** The types one worker runs: handler and policy by type, and what is told to the storage about them. */
-import { policyFor, windowsOf } from '../core/boot-check.ts'
+import { checkBoot, policyFor, windowsOf } from '../core/boot-check.ts'
 import type { ClientConfig, WorkerConfig } from '../core/config.ts'
 import { ChokaQError } from '../core/errors.ts'
 import type { ResolvedEffect } from '../core/effect.ts'
 import { handlerOf, type Handler, type ResolvedHandler } from '../core/handler.ts'
 import type { JobTypeRow, TypePolicy } from '../core/storage.ts'
-import { continueWithinMs, leaseSpanMs } from '../core/windows.ts'
+import { continueWithinMs, leaseSpanMs, type WindowFinding } from '../core/windows.ts'
 
 export interface RegisteredType {
   readonly handler: ResolvedHandler
@@ -14,6 +14,8 @@ export interface RegisteredType {
   readonly ledgerKeepMs: number
   /** For the operators' `continue`. */
   readonly continueWithinMs: number
+  /** What this worker's boot check warned of, so that `chokaq doctor` can tell without the code. */
+  readonly bootWarnings: readonly WindowFinding[]
 }
 
 const maxTypeCount = 500
@@ -47,6 +49,7 @@ export class RegisteredTypes {
         policy: policyFor(handler, worker, client),
         ledgerKeepMs: windows.duplicateWindowMs + leaseSpanMs(windows),
         continueWithinMs: continueWithinMs(windows),
+        bootWarnings: checkBoot([handler], worker, client).warnings,
       })
     }
     const all = [...this.#byType.values()]
@@ -73,7 +76,7 @@ export class RegisteredTypes {
   }
 }
 
-function answersOf({ handler, policy, continueWithinMs }: RegisteredType): object {
+function answersOf({ handler, policy, continueWithinMs, bootWarnings }: RegisteredType): object {
   return {
     key: typeof handler.contract.key === 'function' ? 'payload' : handler.contract.key,
     duplicateWindowMs: handler.contract.duplicateWindowMs,
@@ -87,6 +90,7 @@ function answersOf({ handler, policy, continueWithinMs }: RegisteredType): objec
     timeoutMs: policy.timeoutMs,
     markerLifeMs: policy.markerLifeMs,
     continueWithinMs,
+    bootWarnings,
   }
 }
 

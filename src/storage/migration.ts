@@ -8,6 +8,11 @@ export interface Migration {
   readonly sql: string
 }
 
+/** For operators, who compare names with those a database has. */
+export function migrationNames(known: readonly Migration[]): readonly { version: number; name: string }[] {
+  return known.map(({ version, name }) => ({ version, name }))
+}
+
 /**
  * The migrations that are still to run, in order. Refuses a database of a newer ChokaQ: its tables may mean something
  * this version does not know.

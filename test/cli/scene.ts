@@ -24,7 +24,7 @@ export const ship = defineJob({
   allowRaw: true,
 })
 
-const handlers = [
+export const handlers = [
   defineHandler(resize, {
     sideEffects: 'none',
     async run(p) {

@@ -14,6 +14,7 @@ import type {
   ResolveVerdict,
   ResurrectRequest,
   ResurrectVerdict,
+  SchemaState,
   WorkerRow,
 } from '../../core/inspector.ts'
 import type { CounterRow } from '../../core/counters.ts'
@@ -29,6 +30,7 @@ import {
   listQueues,
   listStats,
   listWorkers,
+  readSchema,
 } from './statements/inspect.ts'
 import { cancelJob, purge, resurrect, retryNow, setQueue } from './statements/operate.ts'
 import { listEffects } from './statements/list-effects.ts'
@@ -73,6 +75,10 @@ export class SqliteInspector implements Inspector {
 
   stats(): Promise<readonly CounterRow[]> {
     return this.#access.read('inspector.stats', ({ session }) => listStats(session))
+  }
+
+  schema(): Promise<SchemaState> {
+    return this.#access.read('inspector.schema', ({ session }) => readSchema(session))
   }
 
   marker(keyHash: string): Promise<MarkerRow | undefined> {

@@ -207,6 +207,12 @@ export const inspectCases: CaseGroup = {
       }
     },
 
+    'the migrations it has are those it knows': async ({ inspector, expect }) => {
+      const { applied, known } = await inspector.schema()
+      expect(applied).toEqual(known)
+      expect(known.map(({ version }) => version)).toEqual(known.map((_, index) => index + 1))
+    },
+
     'a marker that nobody left is undefined': async (scene) => {
       scene.expect(await scene.marker(keyOf(scene.runtime, 'order-1').hash)).toBeUndefined()
     },

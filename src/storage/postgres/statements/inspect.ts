@@ -10,7 +10,9 @@ import type {
   JobPage,
   ListRequest,
   MarkerRow,
+  MigrationName,
   QueueRow,
+  SchemaState,
   WorkerRow,
 } from '../../../core/inspector.ts'
 import type { JobRecord, Pillar } from '../../../core/job.ts'
@@ -18,6 +20,8 @@ import type { ProcessIdentity } from '../../../core/runtime.ts'
 import type { JobTypeRow } from '../../../core/storage.ts'
 import { decodeCursor, encodeCursor, type ListPosition } from '../../cursor.ts'
 import { jobColumns, jobRecord, type JobRow, parseTexts } from '../../row-mapping.ts'
+import { migrationNames } from '../../migration.ts'
+import { migrations } from '../migrations.ts'
 import type { Session } from '../session.ts'
 import { findMarker } from './markers.ts'
 import { isUuid } from './uuid.ts'
@@ -253,6 +257,11 @@ export async function listStats(session: Session): Promise<readonly CounterRow[]
         UNION ALL SELECT name, queue, type, label, value FROM chokaq.worker_counters) s
       GROUP BY 1, 2, 3, 4 HAVING sum(value) <> 0 ORDER BY 1, 2, 3, 4`,
   )
+}
+
+export async function readSchema(session: Session): Promise<SchemaState> {
+  const applied = await session.all<MigrationName>('SELECT version, name FROM chokaq.migrations ORDER BY version')
+  return { applied, known: migrationNames(migrations) }
 }
 
 export async function getMarker(session: Session, keyHash: string): Promise<MarkerRow | undefined> {

@@ -9,7 +9,9 @@ import type {
   JobPage,
   ListRequest,
   MarkerRow,
+  MigrationName,
   QueueRow,
+  SchemaState,
   WorkerRow,
 } from '../../../core/inspector.ts'
 import type { JobRecord, Pillar } from '../../../core/job.ts'
@@ -17,7 +19,9 @@ import type { ProcessIdentity } from '../../../core/runtime.ts'
 import type { JobTypeRow } from '../../../core/storage.ts'
 import { decodeCursor, encodeCursor, type ListPosition } from '../../cursor.ts'
 import { jobColumns, jobRecord, type JobRow, parseTexts } from '../../row-mapping.ts'
+import { migrationNames } from '../../migration.ts'
 import type { SqlValue } from '../database.ts'
+import { migrations } from '../migrations.ts'
 import type { Session } from '../session.ts'
 import { findMarker } from './markers.ts'
 
@@ -226,6 +230,11 @@ export function listStats(session: Session): readonly CounterRow[] {
   return session.all<CounterRow>(
     'SELECT name, queue, type, label, value FROM chokaq_stats_totals ORDER BY name, queue, type, label',
   )
+}
+
+export function readSchema(session: Session): SchemaState {
+  const applied = session.all<MigrationName>('SELECT version, name FROM chokaq_migrations ORDER BY version')
+  return { applied, known: migrationNames(migrations) }
 }
 
 export function getMarker(session: Session, keyHash: string): MarkerRow | undefined {
