@@ -2,17 +2,7 @@
 // the tree and expects the named tests to fail: a guard that can be removed unnoticed is not held by anything.
 // test/holes/guards.test.ts keeps the texts up to date.
 
-export interface Guard {
-  /** The hole (H), invariant (I) or rule (R) it stands for. */
-  readonly stands: string
-  readonly what: string
-  readonly file: string
-  /** Occurs exactly once in the file. */
-  readonly text: string
-  readonly instead: string
-  /** File, and titles of tests in it (or beginnings of titles): each must fail. */
-  readonly tests: Readonly<Record<string, readonly string[]>>
-}
+import { guard, type Guard } from './guard.ts'
 
 const conformance = 'test/conformance/sqlite-memory.test.ts'
 const keys = 'test/holes/keys.test.ts'
@@ -23,17 +13,6 @@ const statements = 'src/storage/sqlite/statements'
 
 /** A token that has risen since still passes. */
 const stale = (text: string): string => text.replace('token = ?', 'token >= ?')
-
-function guard(
-  stands: string,
-  what: string,
-  file: string,
-  text: string,
-  instead: string,
-  tests: Guard['tests'],
-): Guard {
-  return { stands, what, file, text, instead, tests }
-}
 
 function tokenGuard(what: string, file: string, text: string, title: string): Guard {
   return guard('H8 I6', `the token in ${what}`, `${statements}/${file}`, text, stale(text), { [conformance]: [title] })
@@ -58,7 +37,14 @@ const ownership: readonly Guard[] = [
     `WHERE id = ? AND token = ? AND state IN ('fetched', 'processing')`,
     'H8 a stale owner cannot start',
   ),
-  tokenGuard('claim', 'fetch.ts', `WHERE id = ? AND token = ? AND state = 'fetched'`, 'H8 a stale owner cannot claim'),
+  guard(
+    'H8 I6',
+    'the token in claim',
+    `${statements}/fetch.ts`,
+    `WHERE id = ? AND token = ? AND state = 'fetched'`,
+    `WHERE id = ? AND token >= ? AND state = 'fetched'`,
+    { [keys]: ['H8 a stale owner cannot claim for the one'] },
+  ),
   guard(
     'H8 I6',
     'disown raises the token',

@@ -5,7 +5,8 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { guards, type Guard } from './guards.ts'
+import type { Guard } from './guard.ts'
+import { guards } from './guards.ts'
 
 interface Report {
   readonly testResults: readonly {

@@ -2,11 +2,9 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { programOf } from './fixture-programs.ts'
 import type { HistoryWriter } from './fixtures/history-writer.ts'
 import type { Setup } from './fixtures/work.ts'
-
-const register = new URL('../../node_modules/jiti/lib/jiti-register.mjs', import.meta.url).href
 
 export interface Ending {
   readonly code: number | null
@@ -27,9 +25,8 @@ export class CrashProcess {
     this.#history = history
     this.#log = join(folder, `${setup.name}.log`)
     const log = openSync(this.#log, 'a')
-    const file = fileURLToPath(new URL(`fixtures/${setup.role}.ts`, import.meta.url))
-    this.#child = fork(file, [JSON.stringify(setup)], {
-      execArgv: [...nodeFlags, '--conditions=chokaq-source', '--import', register],
+    this.#child = fork(programOf(setup.role), [JSON.stringify(setup)], {
+      execArgv: [...nodeFlags],
       // Nothing of the test runner's environment (its own conditions, above all) reaches the process.
       env: { PATH: process.env['PATH'] },
       stdio: ['ignore', log, log, 'ipc'],

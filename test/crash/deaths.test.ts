@@ -23,8 +23,8 @@ function effectCount(run: CrashRun, job: string): number {
 describe.each(crashStorages)('a worker dies on $name', (storage) => {
   const open = crashRuns(storage, 'deaths of workers')
 
-  test('K4 before a fetch is committed: nothing is charged', async () => {
-    const run = open()
+  test('K4 before a fetch is committed: nothing is charged', async (context) => {
+    const run = open(context)
     const ids = [await run.enqueue('none'), await run.enqueue('review')]
     await dieAt(run, 'fetch-before-commit:1')
     for (const id of ids) expect(await run.job(id)).toMatchObject({ state: 'pending', attempt: 0, token: 0 })
@@ -33,8 +33,8 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
       expect(await run.job(id)).toMatchObject({ state: 'completed', attempt: 1, fetchCrashCount: 0 })
   })
 
-  test('K5 after a fetch is committed, its reply lost: all come back, and nobody is charged for a start', async () => {
-    const run = open()
+  test('K5 after a fetch is committed, its reply lost: all come back, and nobody is charged for a start', async (context) => {
+    const run = open(context)
     const plain = await run.enqueue('none')
     const gated = await run.enqueue('review')
     await dieAt(run, 'fetch-committed:1')
@@ -44,8 +44,8 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
     expect(await run.job(gated)).toMatchObject({ state: 'completed', attempt: 1, fetchCrashCount: 1 })
   })
 
-  test('K5 with a full buffer: what waited in it is not lost', async () => {
-    const run = open()
+  test('K5 with a full buffer: what waited in it is not lost', async (context) => {
+    const run = open(context)
     const gate = run.gate()
     const held = await run.enqueue('review', gate.held)
     const waiting = [await run.enqueue('review'), await run.enqueue('keyed'), await run.enqueue('none')]
@@ -58,8 +58,8 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
     for (const id of waiting) expect((await run.job(id)).state).toBe('completed')
   })
 
-  test('K6 in the handler, before its effect: it runs again, and the history shows the crash', async () => {
-    const run = open()
+  test('K6 in the handler, before its effect: it runs again, and the history shows the crash', async (context) => {
+    const run = open(context)
     const ledger = await run.enqueue('ledger', { do: 'kill-before', times: 1 })
     const worker = await run.worker('worker-a')
     expect((await worker.ended).signal).toBe('SIGKILL')
@@ -70,8 +70,8 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
     expect(effectCount(run, ledger)).toBe(1)
   })
 
-  test('K6 in a handler under review: it waits for a person, and its key stays held', async () => {
-    const run = open()
+  test('K6 in a handler under review: it waits for a person, and its key stays held', async (context) => {
+    const run = open(context)
     const order = run.order('review', { key: 'k', do: 'kill-before', times: 1 })
     await run.producer('producer-a', [order])
     const worker = await run.worker('worker-a')
@@ -88,10 +88,10 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
     expect(await run.verdict()).toEqual([])
   })
 
-  test.each(['handler-returned:1', 'settle-before-commit:1'])(
+  test.for(['handler-returned:1', 'settle-before-commit:1'])(
     'K7 K8 at %s, after the effect: it runs again, the duplicate that is promised',
-    async (point) => {
-      const run = open()
+    async (point, context) => {
+      const run = open(context)
       const id = await run.enqueue('ledger')
       await dieAt(run, point)
       await finish(run)
@@ -100,8 +100,8 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
     },
   )
 
-  test('K7 after its effect, under a key: one marker, and no run after the completion', async () => {
-    const run = open()
+  test('K7 after its effect, under a key: one marker, and no run after the completion', async (context) => {
+    const run = open(context)
     const id = await run.enqueue('keyed', { key: 'k', do: 'kill-after', times: 1 })
     const worker = await run.worker('worker-a')
     expect((await worker.ended).signal).toBe('SIGKILL')
@@ -114,10 +114,10 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
     expect(await run.verdict()).toEqual([])
   })
 
-  test.each(['kill-in-transaction', 'kill-after-transaction'] as const)(
+  test.for(['kill-in-transaction', 'kill-after-transaction'] as const)(
     'K7 K8 %s: rows written with the completion are there exactly once',
-    async (deed) => {
-      const run = open()
+    async (deed, context) => {
+      const run = open(context)
       await run.chokaq.ready()
       run.database.userRows()
       const id = await run.enqueue('tx', { do: deed, times: 1 })
@@ -130,8 +130,8 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
     },
   )
 
-  test('K9 after the settle is committed: completed once, and not run again', async () => {
-    const run = open()
+  test('K9 after the settle is committed: completed once, and not run again', async (context) => {
+    const run = open(context)
     const id = await run.enqueue('ledger')
     await dieAt(run, 'settle-committed:1')
     await finish(run)
@@ -139,8 +139,8 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
     expect(effectCount(run, id)).toBe(1)
   })
 
-  test('K9 a settle whose reply is lost is repeated, and is no second event', async () => {
-    const run = open()
+  test('K9 a settle whose reply is lost is repeated, and is no second event', async (context) => {
+    const run = open(context)
     const ids = [await run.enqueue('none'), await run.enqueue('keyed'), await run.enqueue('parent', { children: 2 })]
     await run.worker('worker-a', {
       faults: ['settle-committed:1:lost', 'start-committed:1:lost', 'fetch-committed:2:lost'],
@@ -151,10 +151,10 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
     expect(await run.verdict()).toEqual([])
   })
 
-  test.each(['claim-committed:1', 'start-committed:1', 'handler-returned:1', 'settle-before-commit:1'])(
+  test.for(['claim-committed:1', 'start-committed:1', 'handler-returned:1', 'settle-before-commit:1'])(
     'K17 at %s, with a key that the worker computed: work goes on, and its duplicate never runs',
-    async (point) => {
-      const run = open()
+    async (point, context) => {
+      const run = open(context)
       await run.enqueue('raw', { key: 'k' }, { raw: true })
       await run.enqueue('raw', { key: 'k' }, { raw: true })
       await dieAt(run, point)

@@ -6,8 +6,8 @@ import { crashStorages } from './storages.ts'
 describe.each(crashStorages)('a producer dies on $name', (storage) => {
   const open = crashRuns(storage, 'enqueues')
 
-  test('K1 before the commit: the job is absent, and its retry is the only one', async () => {
-    const run = open()
+  test('K1 before the commit: the job is absent, and its retry is the only one', async (context) => {
+    const run = open(context)
     const orders = [run.order('none'), run.order('keyed'), run.order('none')]
     const ending = await run.producer('producer-a', orders, ['enqueue-before-commit:2'])
     expect(ending.signal).toBe('SIGKILL')
@@ -20,8 +20,8 @@ describe.each(crashStorages)('a producer dies on $name', (storage) => {
     expect(await run.verdict()).toEqual([])
   })
 
-  test('K2 after the commit: the job is there once, and a retry with its id or key finds it', async () => {
-    const run = open()
+  test('K2 after the commit: the job is there once, and a retry with its id or key finds it', async (context) => {
+    const run = open(context)
     const named = run.order('none', {}, { id: '01890a5d-ac96-774b-bcce-b302099a8057' })
     const keyed = run.order('keyed')
     expect((await run.producer('producer-a', [named], ['enqueue-committed:1'])).signal).toBe('SIGKILL')
@@ -35,8 +35,8 @@ describe.each(crashStorages)('a producer dies on $name', (storage) => {
     expect(await run.verdict()).toEqual([])
   })
 
-  test("K3 in the caller's transaction: the job is there if and only if the caller's row is", async () => {
-    const run = open()
+  test("K3 in the caller's transaction: the job is there if and only if the caller's row is", async (context) => {
+    const run = open(context)
     await run.chokaq.ready()
     const ending = await run.producer('producer-a', [
       run.order('none', {}, { transaction: 'commit' }),

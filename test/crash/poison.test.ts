@@ -36,10 +36,10 @@ async function expectCompleted(run: CrashRun, ids: readonly string[]): Promise<v
 describe.each(crashStorages)('poison on $name', (storage) => {
   const open = crashRuns(storage, 'poison')
 
-  test.each(['kill-before', 'exit'] as const)(
+  test.for(['kill-before', 'exit'] as const)(
     'a handler that ends its process (%s) is buried as Interrupted',
-    async (deed) => {
-      const run = open()
+    async (deed, context) => {
+      const run = open(context)
       const before = await healthy(run, 5)
       const poison = await run.enqueue('none', { do: deed })
       const after = await healthy(run, 5)
@@ -50,8 +50,8 @@ describe.each(crashStorages)('poison on $name', (storage) => {
     },
   )
 
-  test('a handler that exhausts the memory is buried as Interrupted', async () => {
-    const run = open()
+  test('a handler that exhausts the memory is buried as Interrupted', async (context) => {
+    const run = open(context)
     const before = await healthy(run, 3)
     const poison = await run.enqueue('ledger', { do: 'oom' })
     const after = await healthy(run, 3)
@@ -61,23 +61,26 @@ describe.each(crashStorages)('poison on $name', (storage) => {
     expect(await run.verdict({ crashBudget: 2 })).toEqual([])
   })
 
-  test.each([
+  test.for([
     ['none', 'oom-in-schema', false],
     ['raw', 'oom-in-key', true],
-  ] as const)('a %s job whose contract exhausts the memory (%s) is buried, and it alone', async (kind, deed, raw) => {
-    const run = open()
-    const poison = await run.enqueue(kind, { do: deed }, { raw })
-    const beside = await healthy(run, 8)
-    const reviewed = await run.enqueue('review')
-    // Small, so that the test is short; what is innocent must not come near it.
-    await supervised(run, { options: { ...budgets, fetchCrashBudget: 3 }, nodeFlags: smallHeap }, 8)
-    expect(await run.job(poison)).toMatchObject({ state: 'dead', reason: 'Interrupted' })
-    await expectCompleted(run, [...beside, reviewed])
-    expect(await run.verdict({ crashBudget: 2 })).toEqual([])
-  })
+  ] as const)(
+    'a %s job whose contract exhausts the memory (%s) is buried, and it alone',
+    async ([kind, deed, raw], context) => {
+      const run = open(context)
+      const poison = await run.enqueue(kind, { do: deed }, { raw })
+      const beside = await healthy(run, 8)
+      const reviewed = await run.enqueue('review')
+      // Small, so that the test is short; what is innocent must not come near it.
+      await supervised(run, { options: { ...budgets, fetchCrashBudget: 3 }, nodeFlags: smallHeap }, 8)
+      expect(await run.job(poison)).toMatchObject({ state: 'dead', reason: 'Interrupted' })
+      await expectCompleted(run, [...beside, reviewed])
+      expect(await run.verdict({ crashBudget: 2 })).toEqual([])
+    },
+  )
 
-  test('a handler that holds the event loop for longer than the fence runs again and completes', async () => {
-    const run = open()
+  test('a handler that holds the event loop for longer than the fence runs again and completes', async (context) => {
+    const run = open(context)
     const id = await run.enqueue('ledger', { do: 'block', ms: 2_500, times: 1 })
     const beside = await healthy(run, 4)
     await run.worker('worker-a', { options: budgets })
@@ -88,8 +91,8 @@ describe.each(crashStorages)('poison on $name', (storage) => {
     expect(await run.verdict({ crashBudget: 2 })).toEqual([])
   })
 
-  test('a handler that never settles times out, is retried and ends; its worker stops cleanly', async () => {
-    const run = open()
+  test('a handler that never settles times out, is retried and ends; its worker stops cleanly', async (context) => {
+    const run = open(context)
     const hanging = await run.enqueue('short', { do: 'hang' })
     const beside = await healthy(run, 6)
     await run.worker('worker-a')
@@ -99,8 +102,8 @@ describe.each(crashStorages)('poison on $name', (storage) => {
     expect(await run.verdict()).toEqual([])
   })
 
-  test('a promise that rejects after its handler returned costs the process, and no job', async () => {
-    const run = open()
+  test('a promise that rejects after its handler returned costs the process, and no job', async (context) => {
+    const run = open(context)
     const ids = [await run.enqueue('ledger', { do: 'reject-later', times: 1 }), ...(await healthy(run, 4))]
     expect(await supervised(run, { options: budgets }, 2)).toBe(1)
     await expectCompleted(run, ids)

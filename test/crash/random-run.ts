@@ -4,6 +4,7 @@ import type { CrashProcess } from './crash-process.ts'
 import { CrashRun } from './crash-run.ts'
 import { recoveries } from './invariants/time.ts'
 import { Evidence } from './evidence.ts'
+import { buildPrograms, removePrograms } from './fixture-programs.ts'
 import type { CrashStorage } from './storages.ts'
 import { until } from './until.ts'
 
@@ -35,6 +36,7 @@ const points = [
 ] as const
 
 export async function randomRun(storage: CrashStorage, seed: number, durationMs: number): Promise<RandomRunResult> {
+  await buildPrograms()
   const run = new CrashRun(storage)
   try {
     await shake(run, seed, durationMs)
@@ -52,6 +54,7 @@ export async function randomRun(storage: CrashStorage, seed: number, durationMs:
     }
   } finally {
     await run.close()
+    removePrograms()
   }
 }
 

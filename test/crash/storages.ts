@@ -14,6 +14,8 @@ export interface CrashDatabase {
   userRows(): readonly UserRow[]
   /** What the database itself says of its health; empty where all is well. */
   damage(): readonly string[]
+  /** Stops every writer until the returned function is called. */
+  holdLock(): () => void
   remove(): void
 }
 
@@ -44,6 +46,11 @@ const sqliteFile: CrashStorage = {
         const found = db.pragma('integrity_check') as { readonly integrity_check: string }[]
         db.close()
         return found.map((row) => row.integrity_check).filter((text) => text !== 'ok')
+      },
+      holdLock() {
+        const db = openUserDatabase(url)
+        db.exec('BEGIN IMMEDIATE')
+        return () => void db.exec('ROLLBACK').close()
       },
       remove() {
         rmSync(folder, { recursive: true, force: true })

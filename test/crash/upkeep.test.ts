@@ -25,8 +25,8 @@ async function count(run: CrashRun, name: string): Promise<number> {
 describe.each(crashStorages)('upkeep dies on $name', (storage) => {
   const open = crashRuns(storage, 'upkeep')
 
-  test('K12 rescuers die before and after their commit, and two rescue at once: each job is taken back once', async () => {
-    const run = open()
+  test('K12 rescuers die before and after their commit, and two rescue at once: each job is taken back once', async (context) => {
+    const run = open(context)
     const gate = run.gate()
     for (const kind of ['none', 'ledger', 'keyed'] as const) await run.enqueue(kind, gate.held)
     const first = await run.worker('worker-a')
@@ -44,22 +44,25 @@ describe.each(crashStorages)('upkeep dies on $name', (storage) => {
     expect(await run.verdict()).toEqual([])
   })
 
-  test.each([
+  test.for([
     // The first failure was never recorded; an uncharged crash of a fast start stands in its place.
     ['settle-before-commit:1', 1],
     ['settle-committed:1', 2],
-  ])('K13 recording a failure, dead at %s: charged once or not at all', async (point, failureCount) => {
-    const run = open()
-    const id = await run.enqueue('none', { do: 'throw', times: 2 })
-    await dieAt(run, 'worker-a', point)
-    await finish(run)
-    expect(await run.job(id)).toMatchObject({ state: 'completed', attempt: 3, failureCount, crashCount: 0 })
-  })
+  ] as const)(
+    'K13 recording a failure, dead at %s: charged once or not at all',
+    async ([point, failureCount], context) => {
+      const run = open(context)
+      const id = await run.enqueue('none', { do: 'throw', times: 2 })
+      await dieAt(run, 'worker-a', point)
+      await finish(run)
+      expect(await run.job(id)).toMatchObject({ state: 'completed', attempt: 3, failureCount, crashCount: 0 })
+    },
+  )
 
-  test.each(['settle-before-commit:1:lost', 'settle-committed:1:lost', 'settle-before-commit:2:lost'])(
+  test.for(['settle-before-commit:1:lost', 'settle-committed:1:lost', 'settle-before-commit:2:lost'])(
     'K13 recording a failure, cut at %s: repeated, charged once',
-    async (point) => {
-      const run = open()
+    async (point, context) => {
+      const run = open(context)
       const id = await run.enqueue('none', { do: 'throw', times: 2 })
       await run.worker('worker-a', { faults: [point] })
       await run.drained()
@@ -68,10 +71,10 @@ describe.each(crashStorages)('upkeep dies on $name', (storage) => {
     },
   )
 
-  test('K14 dead while burying, and while a bulk is brought back: one place each, and the bulk can be run again', async () => {
-    const run = open()
+  test('K14 dead while burying, and while a bulk is brought back: one place each, and the bulk can be run again', async (context) => {
+    const run = open(context)
     const ids = await Promise.all(Array.from({ length: 30 }, () => run.enqueue('none', { do: 'fatal' })))
-    await dieAt(run, 'worker-a', 'settle-before-commit:2')
+    await dieAt(run, 'worker-a', 'settle-before-commit:1')
     await dieAt(run, 'worker-b', 'settle-committed:1')
     const third = await run.worker('worker-c')
     await run.drained()
@@ -86,8 +89,8 @@ describe.each(crashStorages)('upkeep dies on $name', (storage) => {
     for (const id of ids) expect(await run.job(id)).toMatchObject({ state: 'dead', reason: 'FatalError' })
   })
 
-  test('K19 dead between a fetch and its start: the limit of the queue is never passed and is whole again', async () => {
-    const run = open()
+  test('K19 dead between a fetch and its start: the limit of the queue is never passed and is whole again', async (context) => {
+    const run = open(context)
     await run.chokaq.queues.limit('default', 2, by)
     run.history.write({ kind: 'limit', queue: 'default', n: 2 })
     for (let i = 0; i < 12; i += 1) await run.enqueue(i % 2 === 0 ? 'none' : 'review', { do: 'wait', ms: 20 })
@@ -98,10 +101,10 @@ describe.each(crashStorages)('upkeep dies on $name', (storage) => {
     expect(run.lines().filter((line) => line.kind === 'run.end').length).toBeGreaterThanOrEqual(11)
   })
 
-  test.each(['settle-before-commit:1', 'settle-committed:1'])(
+  test.for(['settle-before-commit:1', 'settle-committed:1'])(
     'K20 a RetryAfter, dead at %s: free of charge',
-    async (point) => {
-      const run = open()
+    async (point, context) => {
+      const run = open(context)
       const id = await run.enqueue('none', { do: 'later', times: 2, ms: 50 })
       await dieAt(run, 'worker-a', point)
       await finish(run)
@@ -109,10 +112,10 @@ describe.each(crashStorages)('upkeep dies on $name', (storage) => {
     },
   )
 
-  test.each(['settle-before-commit:1', 'settle-committed:1'])(
+  test.for(['settle-before-commit:1', 'settle-committed:1'])(
     'K20 a completion with children, dead at %s: all of them, once',
-    async (point) => {
-      const run = open()
+    async (point, context) => {
+      const run = open(context)
       const id = await run.enqueue('parent', { children: 3 })
       await dieAt(run, 'worker-a', point)
       const children = (await run.snapshot()).jobs.filter(({ parentId }) => parentId === id)
@@ -122,8 +125,8 @@ describe.each(crashStorages)('upkeep dies on $name', (storage) => {
     },
   )
 
-  test('K22 dead while pruning: nothing live is removed, and the next one prunes', async () => {
-    const run = open()
+  test('K22 dead while pruning: nothing live is removed, and the next one prunes', async (context) => {
+    const run = open(context)
     await run.chokaq.queues.retain('default', { archiveRetentionMs: 0 }, by)
     for (let i = 0; i < 5; i += 1) await run.enqueue('none')
     const later = await run.enqueue('keyed', {}, { delayMs: 600_000 })
@@ -137,8 +140,8 @@ describe.each(crashStorages)('upkeep dies on $name', (storage) => {
     expect(await run.verdict()).toEqual([])
   })
 
-  test('K22 dead after a checkpoint: the file opens, is sound, and has every job', async () => {
-    const run = open()
+  test('K22 dead after a checkpoint: the file opens, is sound, and has every job', async (context) => {
+    const run = open(context)
     const producer = run.stream('producer-a', 7, 7_000, ['checkpoint:1'])
     expect((await producer.ended).signal).toBe('SIGKILL')
     expect(run.database.damage()).toEqual([])

@@ -4,6 +4,7 @@ import { defineHandler, type Handler } from 'chokaq/worker'
 import { z } from 'zod'
 import { expect, test } from 'vitest'
 import type { NewJob } from '../../src/core/job.ts'
+import type { Lease } from '../../src/core/lease.ts'
 import { capture, capturing } from '../engine/contracts.ts'
 import { sqliteInMemory } from '../engine/storages.ts'
 import { ada, codeOf, gate, worlds, type World } from '../engine/world.ts'
@@ -72,22 +73,32 @@ test('H1 a dead job that is brought back is no duplicate of itself: it runs and 
   expect(await world.job(id)).toMatchObject({ state: 'completed', attempt: 2, result: '{"chargeId":"ch_1"}' })
 })
 
+const budgets = { whenInterrupted: 'resume', crashBudget: 2, fetchCrashBudget: 10, retryLifetimeMs: 1_000 } as const
+const times = { timeoutMs: 1_000, markerLifeMs: 1_000 } as const
+const policy = { ...budgets, ...times, type: 'import.row.v1', keyed: true, fastStart: true } as const
+
+async function fetchedBy(world: World, workerId: string): Promise<Lease> {
+  const [job] = await world.driver.fetch({ workerId, queue: 'default', limit: 1, policies: [policy] })
+  expect(job?.state).toBe('fetched')
+  return job?.lease ?? { jobId: '', token: 0 }
+}
+
 test('R3 a keyed job that nobody has claimed does not start', async () => {
   const world = open()
   await enqueueRaw(world, { row: 'r1' })
-  const budgets = { whenInterrupted: 'resume', crashBudget: 2, fetchCrashBudget: 10, retryLifetimeMs: 1_000 } as const
-  const policy = {
-    ...budgets,
-    type: 'import.row.v1',
-    keyed: true,
-    fastStart: true,
-    timeoutMs: 1_000,
-    markerLifeMs: 1_000,
-  }
-  const [job] = await world.driver.fetch({ workerId: 'w', queue: 'default', limit: 1, policies: [policy] })
-  const lease = job?.lease ?? { jobId: '', token: 0 }
-  expect(job?.state).toBe('fetched')
+  const lease = await fetchedBy(world, 'one')
   expect(await world.driver.start([{ lease, policy }])).toEqual([{ kind: 'lost' }])
+})
+
+test('H8 a stale owner cannot claim for the one who has the job now', async () => {
+  const world = open()
+  const id = await enqueueRaw(world, { row: 'r1' })
+  const stale = await fetchedBy(world, 'one')
+  await world.driver.rescue({ deadWorkerIds: ['one'], limit: 1 })
+  await fetchedBy(world, 'two')
+  const key = { hash: 'f'.repeat(64), prefix: 'r1', scope: 'import.row' }
+  expect(await world.driver.claim([{ lease: stale, key, fingerprint: 'x' }])).toEqual([{ kind: 'lost' }])
+  expect((await world.job(id)).keyHash).toBeNull()
 })
 
 test('H7 a handler that runs for hours keeps its key: a second job with it is not stored', async () => {

@@ -22,6 +22,12 @@ async function suspects(world: World, count: number): Promise<readonly string[]>
 test('I9 the next suspect begins only when the outcome of the one before is durable', async () => {
   const world = open()
   const [first] = await suspects(world, 2)
+  let cut = false
+  world.fault = (call) => {
+    if (call !== 'settle' || cut) return 'none'
+    cut = true
+    return 'before'
+  }
   const seen: string[] = []
   const worker = await world.start([
     resizing(async () => {

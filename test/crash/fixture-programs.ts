@@ -1,0 +1,39 @@
+// The fixtures as single files: a process that loads one starts four times faster than one that transpiles its way through
+// the sources, and a crash matrix starts a hundred of them. Built from the sources as they are, once per test file.
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build } from 'vite'
+import type { Setup } from './fixtures/work.ts'
+
+const roles: readonly Setup['role'][] = ['worker', 'producer', 'operator']
+const root = fileURLToPath(new URL('../..', import.meta.url))
+/** Below node_modules, so that the native driver is found from there. */
+const folder = join(root, 'node_modules', '.cache', `chokaq-crash-${process.pid}`)
+
+export function programOf(role: Setup['role']): string {
+  return join(folder, `${role}.js`)
+}
+
+export async function buildPrograms(): Promise<void> {
+  mkdirSync(folder, { recursive: true })
+  const input = Object.fromEntries(roles.map((role) => [role, join(root, 'test', 'crash', 'fixtures', `${role}.ts`)]))
+  await build({
+    root,
+    configFile: false,
+    logLevel: 'silent',
+    ssr: { noExternal: true, external: ['better-sqlite3'] },
+    build: {
+      ssr: true,
+      outDir: folder,
+      emptyOutDir: false,
+      minify: false,
+      target: 'node20',
+      rolldownOptions: { input },
+    },
+  })
+}
+
+export function removePrograms(): void {
+  rmSync(folder, { recursive: true, force: true })
+}
