@@ -4,7 +4,7 @@ import { postgres, type PostgresOptions } from 'chokaq/postgres'
 import type { ConformanceHarness, ConformanceSubject, PlantedMarker } from '../../src/testing/conformance/harness.ts'
 import type { FakeRuntime } from '../../src/testing/fake-runtime.ts'
 import { createDatabase, keepOnFailure, type TestDatabase } from '../postgres/database.ts'
-import { installVirtualTime, virtualPool, yieldToDatabase } from '../postgres/virtual-time.ts'
+import { virtualPool, yieldToDatabase } from '../postgres/virtual-time.ts'
 
 export interface PostgresHarnessOptions extends PostgresOptions {
   readonly name: string
@@ -19,7 +19,7 @@ export function inPostgres(database: TestDatabase, { name, ...options }: Postgre
     async create(runtime: FakeRuntime): Promise<ConformanceSubject> {
       keepOnFailure(database)
       const open = (seen: Pick<FakeRuntime, 'forProcess'> | undefined) =>
-        postgres(virtualPool(database.url, runtime), options).open(seen?.forProcess({ pid: 2000 }) ?? runtime)
+        postgres(virtualPool(database.url, runtime.clock), options).open(seen?.forProcess({ pid: 2000 }) ?? runtime)
       const drivers = [open(undefined)]
       const [driver] = drivers as [(typeof drivers)[number]]
       await driver.ready()
@@ -66,7 +66,7 @@ async function empty(database: TestDatabase, schema: string): Promise<void> {
   await database.query(rows[0]?.text ?? '')
 }
 
-/** A database with the schema of these options, on virtual time. */
+/** A database with the schema of these options. */
 export async function databaseFor(options: PostgresOptions = {}): Promise<TestDatabase> {
   const isDefault = options.schema === undefined
   const database = await createDatabase({ isEmpty: !isDefault })
@@ -76,6 +76,5 @@ export async function databaseFor(options: PostgresOptions = {}): Promise<TestDa
     await driver.ready()
     await driver.close()
   }
-  await installVirtualTime(database, options.schema)
   return database
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Storage } from 'chokaq'
 import { sqlite } from 'chokaq/sqlite'
+import { postgresOnServer } from './postgres-storage.ts'
 
 export interface OpenedStorage {
   /** Opened twice, it is two clients of the same data where `isShared` says so. */
@@ -17,6 +18,8 @@ export interface StorageCase {
   readonly name: string
   /** A second client sees the same data. */
   readonly isShared: boolean
+  /** How virtual time lets it catch up; left out where one turn of the host's loop is enough. */
+  readonly yieldToHost?: () => Promise<void>
   open(): OpenedStorage
 }
 
@@ -42,5 +45,5 @@ export const sqliteOnFile: StorageCase = {
   },
 }
 
-export const storages: readonly StorageCase[] = [sqliteInMemory, sqliteOnFile]
+export const storages: readonly StorageCase[] = [sqliteInMemory, sqliteOnFile, await postgresOnServer()]
 export const sharedStorages: readonly StorageCase[] = storages.filter(({ isShared }) => isShared)

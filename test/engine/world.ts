@@ -35,7 +35,11 @@ export class World {
   #hasDied = false
 
   constructor(kind: StorageCase, { seed, ...options }: WorldOptions) {
-    this.runtime = createFakeRuntime(seed === undefined ? {} : { seed })
+    const { yieldToHost } = kind
+    this.runtime = createFakeRuntime({
+      ...(seed === undefined ? {} : { seed }),
+      ...(yieldToHost === undefined ? {} : { yieldToHost }),
+    })
     this.#opened = kind.open()
     this.chokaq = this.client(options)
   }

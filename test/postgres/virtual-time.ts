@@ -1,18 +1,9 @@
-// The database on virtual time: each statement first tells its session what time the runtime has, and the schema's one
-// source of time answers with that. And the other way round: virtual time does not move while a statement is under way.
+// The database on virtual time: in each statement the schema's one source of time is replaced by what the runtime's clock
+// says. And the other way round: virtual time does not move while a statement is under way.
 import pg from 'pg'
-import type { FakeRuntime } from '../../src/testing/fake-runtime.ts'
-import type { TestDatabase } from './database.ts'
+import type { Clock } from '../../src/core/runtime.ts'
 
-const readSetting = `SELECT coalesce(nullif(current_setting('chokaq.test_now_ms', true), '')::bigint,
-  floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)`
-
-/** Replaces the clock in the schema of a test's own database. */
-export async function installVirtualTime(database: TestDatabase, schema = 'chokaq'): Promise<void> {
-  await database.query(
-    `CREATE OR REPLACE FUNCTION "${schema.replaceAll('"', '""')}".now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$ ${readSetting} $$`,
-  )
-}
+const sourceOfTime = /(?:chokaq|"(?:[^"]|"")+")\.now_ms\(\)/g
 
 let underWayCount = 0
 
@@ -26,12 +17,9 @@ function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** A pool whose clients live in the time of `runtime`; the storage takes its settings and its client class. */
-export function virtualPool(url: string, runtime: FakeRuntime): pg.Pool {
+/** A pool whose clients live in the time of `clock`; the storage takes its settings and its client class. */
+export function virtualPool(url: string, clock: Clock): pg.Pool {
   class VirtualClient extends pg.Client {
-    /** What the session was told; time stands still for many statements. */
-    #toldMs: number | undefined
-
     override connect(): Promise<pg.Client>
     override connect(callback: (error: Error) => void): void
     override connect(callback?: (error: Error) => void): unknown {
@@ -39,23 +27,20 @@ export function virtualPool(url: string, runtime: FakeRuntime): pg.Pool {
       return counted(super.connect())
     }
 
-    // The overloads of pg are of no interest to the storage, which calls it with one object.
-    override query(config: unknown): never {
-      const now = Math.floor(runtime.clock.nowMs())
-      const run = async (): Promise<unknown> => {
-        if (this.#toldMs !== now) {
-          // In an aborted transaction nothing may be set any more, and nothing needs to be.
-          await super.query(`SET chokaq.test_now_ms = ${now}`).catch(() => undefined)
-          this.#toldMs = now
-        }
-        // A rollback takes a setting back with it.
-        if ((config as pg.QueryConfig).text === 'ROLLBACK') this.#toldMs = undefined
-        return super.query(config as pg.QueryConfig)
-      }
-      return counted(run()) as never
+    // The overloads of pg are of no interest to the storage, which calls it with one object; a handler's transaction
+    // calls it with a text.
+    override query(config: unknown, ...rest: never[]): never {
+      const isStatement = typeof config === 'object' && config !== null && 'values' in config
+      const query = isStatement ? inTimeOf(clock, config as unknown as pg.QueryConfig) : config
+      return counted(super.query(query as pg.QueryConfig, ...rest) as unknown as Promise<unknown>) as never
     }
   }
   return new pg.Pool({ connectionString: url, Client: VirtualClient })
+}
+
+/** The migration that makes the function has no values. */
+function inTimeOf(clock: Clock, query: pg.QueryConfig): pg.QueryConfig {
+  return { ...query, text: query.text.replace(sourceOfTime, `${Math.floor(clock.nowMs())}::bigint`) }
 }
 
 async function counted<T>(work: Promise<T>): Promise<T> {
