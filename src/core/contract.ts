@@ -122,7 +122,7 @@ function readContract(d: Readonly<Record<string, unknown>>): JobContract {
   }
   const unknown = unknownKeyProblem(d, fields, 'defineJob')
   if (unknown !== undefined) refuse(unknown)
-  if (!typePattern.test(type)) {
+  if (typeof d['type'] !== 'string' || !typePattern.test(type)) {
     refuse(
       "type must be 1 to 128 letters, digits or . _ : / -, beginning with a letter or digit, such as 'payment.capture.v1'.",
     )

@@ -184,7 +184,7 @@ export class ChokaQError<C extends ErrorCode = ErrorCode> extends Error {
 
 /** Whether the same call may be repeated after this error. */
 export function isTransient(error: unknown): boolean {
-  return error instanceof ChokaQError && transientCodes.has(error.code)
+  return error instanceof ChokaQError && transientCodes.has(error.code as ErrorCode)
 }
 
 /** Whether an error is a ChokaQ error with this code; narrows `details`. */

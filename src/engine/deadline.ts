@@ -23,6 +23,8 @@ export function withDeadline<T>(
       },
       (error: unknown) => {
         timer.cancel()
+        // What the storage rejected with is passed on as it is.
+        // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors
         reject(error)
       },
     )

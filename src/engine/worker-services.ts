@@ -13,9 +13,10 @@ import { sentSync as sent } from './enqueue/sent-jobs.ts'
 import type { WorkerCore } from './worker-core.ts'
 import type { RegisteredType } from './worker-types.ts'
 
-interface OfAttempt extends Pick<CtxServices, 'log'> {
+interface OfAttempt {
+  readonly log: (message: string, fields: Readonly<Record<string, unknown>>) => void
   /** Outcomes of effects that are on their way; throws where an effect has not come back. */
-  outcomes(): readonly OutcomeRequest[]
+  readonly outcomes: () => readonly OutcomeRequest[]
 }
 
 export function servicesFor(

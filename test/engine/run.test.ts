@@ -257,7 +257,7 @@ describe.each(storages)('throwing on $name', (kind) => {
     })
     world.chokaq.subscribe((async () => {
       throw new Error('asynchronous listener')
-    }) as () => void)
+    }))
     const { id } = await world.chokaq.enqueue(resize, { id: 'a' })
     await world.drain([resizing(async () => 1)])
     expect(await world.state(id)).toBe('completed')

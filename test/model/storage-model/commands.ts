@@ -9,7 +9,7 @@ import { boom } from '../../../src/testing/conformance/actions.ts'
 import { keyOf, newJob } from '../../../src/testing/conformance/new-job.ts'
 import { placeOf } from '../../../src/testing/conformance/scene.ts'
 import type { FakeRuntime } from '../../../src/testing/index.ts'
-import { allPolicies, Model, policies, types, type ModelJob, type ModelType } from './model.ts'
+import { allPolicies, type Model, policies, types, type ModelJob, type ModelType } from './model.ts'
 
 export interface Real {
   readonly driver: StorageDriver
