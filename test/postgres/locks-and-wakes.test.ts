@@ -1,0 +1,123 @@
+// Who waits for whom: a user's open transaction, two batches, and those who sleep until a job comes.
+import pg from 'pg'
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
+import type { StorageDriver } from '../../src/core/storage.ts'
+import { keyedJob, newJob } from '../../src/testing/conformance/new-job.ts'
+import { createDatabase } from './database.ts'
+import { open, runtime } from './scene.ts'
+
+const database = await createDatabase()
+afterAll(() => database.drop())
+const drivers: StorageDriver[] = []
+const opened = (): StorageDriver => {
+  const driver = open(database.url)
+  drivers.push(driver)
+  return driver
+}
+afterEach(async () => {
+  await Promise.all(drivers.splice(0).map((driver) => driver.close()))
+})
+
+async function withUser<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client(database.url)
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+describe("a key that a user's open transaction holds", () => {
+  it('is refused as busy, and its 99 neighbours get in', async () => {
+    const driver = opened()
+    await driver.ready()
+    await withUser(async (client) => {
+      const held = keyedJob(runtime, 'held')
+      await client.query('BEGIN')
+      expect(await driver.enqueueIn(client, [held])).toEqual([{ kind: 'inserted' }])
+      const jobs = Array.from({ length: 100 }, (_, n) => keyedJob(runtime, n === 42 ? 'held' : `free-${n}`))
+      const startedMs = performance.now()
+      const verdicts = await driver.enqueue(jobs)
+      expect(performance.now() - startedMs).toBeLessThan(3_000)
+      expect(verdicts.filter(({ kind }) => kind === 'inserted')).toHaveLength(99)
+      expect(verdicts[42]).toMatchObject({ kind: 'refused', error: { code: 'CHOKAQ_STORAGE_BUSY' } })
+      await client.query('COMMIT')
+      expect(await driver.enqueue([jobs[42] ?? held])).toEqual([{ kind: 'active', jobId: held.id, state: 'pending' }])
+    })
+  })
+
+  it('is free again where that transaction rolls back', async () => {
+    const driver = opened()
+    await driver.ready()
+    await withUser(async (client) => {
+      const held = keyedJob(runtime, 'rolled-back')
+      await client.query('BEGIN')
+      await driver.enqueueIn(client, [held])
+      const waiting = driver.enqueue([keyedJob(runtime, 'rolled-back')])
+      await client.query('ROLLBACK')
+      expect(await waiting).toEqual([{ kind: 'inserted' }])
+      expect(await driver.inspector.get(held.id)).toBeUndefined()
+    })
+  })
+})
+
+describe('batches that meet', () => {
+  it('of the same keys in opposite orders deadlock never and lose nothing', async () => {
+    const [one, other] = [opened(), opened()]
+    for (let round = 0; round < 10; round += 1) {
+      const keys = Array.from({ length: 40 }, (_, n) => `met-${round}-${n}`)
+      const batches = [keys, [...keys].reverse()].map((each) => each.map((key) => keyedJob(runtime, key)))
+      const verdicts = await Promise.all([one.enqueue(batches[0] ?? []), other.enqueue(batches[1] ?? [])])
+      const kinds = verdicts.flat().map(({ kind }) => kind)
+      expect(kinds.filter((kind) => kind === 'inserted')).toHaveLength(40)
+      expect(kinds.filter((kind) => kind === 'active')).toHaveLength(40)
+    }
+    const rows = await database.query<{ readonly deadlocks: string }>(
+      'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()',
+    )
+    expect(Number(rows[0]?.deadlocks)).toBe(0)
+  })
+})
+
+describe('those who listen', () => {
+  it('hear what another connection commits, and not what it rolls back', async () => {
+    const [listening, other] = [opened(), opened()]
+    await Promise.all([listening.ready(), other.ready()])
+    let calls = 0
+    listening.onWake(() => void (calls += 1))
+    // The first call says that it listens from now on.
+    await vi.waitFor(() => expect(calls).toBe(1))
+    await other.enqueue([newJob(runtime)])
+    await vi.waitFor(() => expect(calls).toBeGreaterThan(1))
+  })
+
+  it('hear a job of a transaction when it commits', async () => {
+    const [listening, other] = [opened(), opened()]
+    await Promise.all([listening.ready(), other.ready()])
+    let calls = 0
+    listening.onWake(() => void (calls += 1))
+    await vi.waitFor(() => expect(calls).toBe(1))
+    await withUser(async (client) => {
+      await client.query('BEGIN')
+      await other.enqueueIn(client, [newJob(runtime)])
+      await client.query('COMMIT')
+    })
+    await vi.waitFor(() => expect(calls).toBeGreaterThan(1))
+  })
+
+  it('cost one notification for many jobs', async () => {
+    const driver = opened()
+    await driver.ready()
+    await withUser(async (client) => {
+      let heard = 0
+      client.on('notification', () => void (heard += 1))
+      await client.query('LISTEN chokaq_wake')
+      await Promise.all(Array.from({ length: 50 }, () => driver.enqueue([newJob(runtime), newJob(runtime)])))
+      await driver.close()
+      await client.query('SELECT 1')
+      expect(heard).toBeGreaterThan(0)
+      expect(heard).toBeLessThan(50)
+    })
+  })
+})
