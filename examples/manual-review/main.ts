@@ -1,7 +1,7 @@
 /** Manual review: the printer jams, nobody knows what it printed, and a person looks into the tray. */
 import { createChokaQ, type ChokaQ, type Storage } from 'chokaq'
 import { sqlite } from 'chokaq/sqlite'
-import { createFakeRuntime, drain } from 'chokaq/testing'
+import { createFakeRuntime, drain, type FakeRuntime } from 'chokaq/testing'
 import { createWorker } from 'chokaq/worker'
 import { whenStarted, type Print } from '../start.ts'
 import { printLetter } from './contract.ts'
@@ -36,8 +36,12 @@ export async function decideByTray(chokaq: ChokaQ, tray: readonly string[], prin
   }
 }
 
-export async function main(storage: Storage, print: Print = console.log): Promise<void> {
-  const runtime = createFakeRuntime()
+/** On virtual time, so that nobody waits for retries. */
+export async function main(
+  storage: Storage,
+  print: Print = console.log,
+  runtime: FakeRuntime = createFakeRuntime(),
+): Promise<void> {
   const chokaq = createChokaQ({ storage, runtime })
   const printer = new JammingPrinter()
   await chokaq.enqueue(printLetter, { letterId: 'letter-1', text: 'letter-1' }, { priority: 1 })

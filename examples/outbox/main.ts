@@ -1,7 +1,7 @@
 /** An outbox: own rows and messages commit together; messages repeat and overtake each other, and the receiver copes. */
 import { createChokaQ, type Storage } from 'chokaq'
 import { sqlite } from 'chokaq/sqlite'
-import { createFakeRuntime, drain } from 'chokaq/testing'
+import { createFakeRuntime, drain, type FakeRuntime } from 'chokaq/testing'
 import { createWorker } from 'chokaq/worker'
 import { whenStarted, type Print } from '../start.ts'
 import { publishHandler, type Change, type Receiver } from './handler.ts'
@@ -27,9 +27,13 @@ class BadWeather implements Receiver {
   }
 }
 
-export async function main(storage: Storage, shop: Shop, print: Print = console.log): Promise<void> {
-  // Virtual time, so that nobody waits for retries.
-  const runtime = createFakeRuntime()
+/** On virtual time, so that nobody waits for retries. */
+export async function main(
+  storage: Storage,
+  shop: Shop,
+  print: Print = console.log,
+  runtime: FakeRuntime = createFakeRuntime(),
+): Promise<void> {
   const chokaq = createChokaQ({ storage, runtime })
   await chokaq.ready()
   for (const status of ['placed', 'paid', 'sent']) await shop.change(chokaq, 'order-1', status)

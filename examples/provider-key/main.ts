@@ -1,7 +1,7 @@
 /** A provider's idempotency key: the answer to the first call is lost, and the repeat gets the same charge. */
 import { createChokaQ, type Storage } from 'chokaq'
 import { sqlite } from 'chokaq/sqlite'
-import { createFakeRuntime, drain } from 'chokaq/testing'
+import { createFakeRuntime, drain, type FakeRuntime } from 'chokaq/testing'
 import { createWorker } from 'chokaq/worker'
 import { whenStarted, type Print } from '../start.ts'
 import { capturePayment } from './contract.ts'
@@ -21,9 +21,12 @@ class ForgetfulNetwork implements PaymentApi {
   }
 }
 
-export async function main(storage: Storage, print: Print = console.log): Promise<void> {
-  // Virtual time, so that nobody waits for the retry.
-  const runtime = createFakeRuntime()
+/** On virtual time, so that nobody waits for retries. */
+export async function main(
+  storage: Storage,
+  print: Print = console.log,
+  runtime: FakeRuntime = createFakeRuntime(),
+): Promise<void> {
   const chokaq = createChokaQ({ storage, runtime })
   const api = new ForgetfulNetwork()
   const payment = { paymentAttemptId: 'attempt-1', cents: 4200 }

@@ -1,7 +1,7 @@
 /** Read before write: jobs repeat and overtake each other, and the index converges to the newest version. */
 import { createChokaQ, type Storage } from 'chokaq'
 import { sqlite } from 'chokaq/sqlite'
-import { createFakeRuntime, drain } from 'chokaq/testing'
+import { createFakeRuntime, drain, type FakeRuntime } from 'chokaq/testing'
 import { createWorker } from 'chokaq/worker'
 import { whenStarted, type Print } from '../start.ts'
 import { indexDocument } from './contract.ts'
@@ -24,9 +24,12 @@ export class MemoryIndex implements SearchIndex {
   }
 }
 
-export async function main(storage: Storage, print: Print = console.log): Promise<void> {
-  // Virtual time, so that nobody waits for retries and delays.
-  const runtime = createFakeRuntime()
+/** On virtual time, so that nobody waits for retries. */
+export async function main(
+  storage: Storage,
+  print: Print = console.log,
+  runtime: FakeRuntime = createFakeRuntime(),
+): Promise<void> {
   const chokaq = createChokaQ({ storage, runtime })
   const index = new MemoryIndex()
   // The older version is late: it comes when the newer one is done.

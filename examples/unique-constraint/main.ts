@@ -1,16 +1,20 @@
 /** A unique constraint with an upsert: the handler runs twice, and the table has one row. */
 import { createChokaQ, type Storage } from 'chokaq'
 import { sqlite } from 'chokaq/sqlite'
-import { createFakeRuntime, drain } from 'chokaq/testing'
+import { createFakeRuntime, drain, type FakeRuntime } from 'chokaq/testing'
 import { createWorker } from 'chokaq/worker'
 import { whenStarted, type Print } from '../start.ts'
 import { recordPayment } from './contract.ts'
 import { recordHandler } from './handler.ts'
 import { SqlitePayments, type Payments } from './payments.ts'
 
-export async function main(storage: Storage, payments: Payments, print: Print = console.log): Promise<void> {
-  // Virtual time, so that nobody waits for the retry.
-  const runtime = createFakeRuntime()
+/** On virtual time, so that nobody waits for retries. */
+export async function main(
+  storage: Storage,
+  payments: Payments,
+  print: Print = console.log,
+  runtime: FakeRuntime = createFakeRuntime(),
+): Promise<void> {
   const chokaq = createChokaQ({ storage, runtime })
   const payment = { paymentId: 'pay-1', cents: 4200 }
   const first = await chokaq.enqueue(recordPayment, payment)

@@ -36,7 +36,7 @@ export const worker = createWorker({ chokaq, handlers: [resize] })
 
 // Clients of PostgreSQL whose transactions are never begun: the examples have no server.
 export const db = { transaction: async (_work: (tx: unknown) => Promise<void>): Promise<void> => undefined }
-export const knex = db
+export const knex = { transaction: db.transaction }
 export const to = 'ada@example.org'
 export const sql = Object.assign((text: TemplateStringsArray, ...values: unknown[]): unknown => [text, values], {
   raw: (text: string): unknown => text,

@@ -7,8 +7,9 @@ import { never, TwoProcesses } from './two-processes.ts'
 
 describe.each(storages)('examples/manual-review on $name', ({ open }) => {
   it('prints what happened', async () => {
+    const { storage, runtime } = open()
     const lines: string[] = []
-    await main(open().storage, (line) => lines.push(line))
+    await main(storage, (line) => lines.push(line), runtime)
     expect(lines.toSorted()).toEqual([
       '2 letters wait for a person',
       'a duplicate is told: already-in-review',
@@ -19,7 +20,7 @@ describe.each(storages)('examples/manual-review on $name', ({ open }) => {
   })
 
   it('does not print again by itself after a crash in the middle of the print', async () => {
-    const both = new TwoProcesses(open().storage)
+    const both = new TwoProcesses(open())
     const { id } = await both.chokaq.enqueue(printLetter, { letterId: 'letter-1', text: 'letter-1' })
     const tray: string[] = []
     const dies: Printer = {
@@ -41,7 +42,7 @@ describe.each(storages)('examples/manual-review on $name', ({ open }) => {
   })
 
   it('retries what certainly was not printed', async () => {
-    const both = new TwoProcesses(open().storage)
+    const both = new TwoProcesses(open())
     const { id } = await both.chokaq.enqueue(printLetter, { letterId: 'letter-1', text: 'letter-1' })
     let asked = 0
     const tray: string[] = []

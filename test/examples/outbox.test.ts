@@ -8,9 +8,9 @@ import { never, TwoProcesses } from './two-processes.ts'
 
 describe.each(storages)('examples/outbox on $name', ({ open }) => {
   it('prints what happened', async () => {
-    const { storage, shop } = open()
+    const { storage, runtime, shop } = open()
     const lines: string[] = []
-    await main(storage, shop(), (line) => lines.push(line))
+    await main(storage, await shop(), (line) => lines.push(line), runtime)
     expect(lines).toEqual([
       'a change was rolled back, and its message with it',
       '8 arrivals, 5 of them repeats',
@@ -19,10 +19,10 @@ describe.each(storages)('examples/outbox on $name', ({ open }) => {
   })
 
   it('has a message for each committed change and none for a change that was rolled back', async () => {
-    const { storage, shop: openShop } = open()
-    const both = new TwoProcesses(storage)
+    const place = open()
+    const both = new TwoProcesses(place)
     await both.chokaq.ready()
-    const shop = openShop()
+    const shop = await place.shop()
     await shop.change(both.chokaq, 'o1', 'placed')
     await expect(shop.change(both.chokaq, 'o1', 'lost')).rejects.toThrow('never lost')
     await shop.change(both.chokaq, 'o1', 'paid')
@@ -37,10 +37,10 @@ describe.each(storages)('examples/outbox on $name', ({ open }) => {
   })
 
   it('applies once where the publisher dies after the receiver has taken the message', async () => {
-    const { storage, shop: openShop } = open()
-    const both = new TwoProcesses(storage)
+    const place = open()
+    const both = new TwoProcesses(place)
     await both.chokaq.ready()
-    await openShop().change(both.chokaq, 'o1', 'placed')
+    await (await place.shop()).change(both.chokaq, 'o1', 'placed')
     const receiver = new OrderedReceiver()
     const answersNever: Receiver = {
       async deliver(messageId, change) {

@@ -7,13 +7,14 @@ import { never, TwoProcesses } from './two-processes.ts'
 
 describe.each(storages)('examples/provider-key on $name', ({ open }) => {
   it('prints what happened', async () => {
+    const { storage, runtime } = open()
     const lines: string[] = []
-    await main(open().storage, (line) => lines.push(line))
+    await main(storage, (line) => lines.push(line), runtime)
     expect(lines).toEqual(['2 calls, 1 charge', 'a duplicate gets ch_1, and nothing runs'])
   })
 
   it('charges once where the process dies after the provider acted', async () => {
-    const both = new TwoProcesses(open().storage)
+    const both = new TwoProcesses(open())
     const { id } = await both.chokaq.enqueue(capturePayment, { paymentAttemptId: 'attempt-1', cents: 4200 })
     const keys: string[] = []
     const acted: PaymentApi = {

@@ -9,13 +9,14 @@ const final = { documentId: 'd1', version: 2, text: 'final' }
 
 describe.each(storages)('examples/read-before-write on $name', ({ open }) => {
   it('prints what happened', async () => {
+    const { storage, runtime } = open()
     const lines: string[] = []
-    await main(open().storage, (line) => lines.push(line))
+    await main(storage, (line) => lines.push(line), runtime)
     expect(lines).toEqual(['3 attempts, 1 write, the index says "final"'])
   })
 
   it('writes once where the process dies after the write', async () => {
-    const both = new TwoProcesses(open().storage)
+    const both = new TwoProcesses(open())
     const { id } = await both.chokaq.enqueue(indexDocument, final)
     const documents = new MemoryIndex()
     const answersNever: SearchIndex = {
@@ -34,7 +35,7 @@ describe.each(storages)('examples/read-before-write on $name', ({ open }) => {
   })
 
   it('does not put an old version over a new one that came between read and write', async () => {
-    const both = new TwoProcesses(open().storage)
+    const both = new TwoProcesses(open())
     await both.chokaq.enqueue(indexDocument, { ...final, version: 1, text: 'draft' })
     const documents = new MemoryIndex()
     documents.writes = 1

@@ -1,6 +1,6 @@
 // Two processes of one database on virtual time: one dies in the middle of a handler, the other one goes on.
 import { createChokaQ, type ChokaQ, type Storage } from 'chokaq'
-import { createFakeRuntime } from 'chokaq/testing'
+import type { FakeRuntime } from 'chokaq/testing'
 import { createWorker, type Handler } from 'chokaq/worker'
 import { faultyStorage } from '../../src/testing/faulty-storage.ts'
 
@@ -10,15 +10,16 @@ const doomed = { pid: 4242 }
 export const never = <T>(): Promise<T> => new Promise<T>(() => undefined)
 
 export class TwoProcesses {
-  readonly runtime = createFakeRuntime()
+  readonly runtime: FakeRuntime
   /** The client of the process that stays alive. */
   readonly chokaq: ChokaQ
   readonly #storage: Storage
   readonly #clients: ChokaQ[] = []
 
-  constructor(storage: Storage) {
+  constructor({ storage, runtime }: { readonly storage: Storage; readonly runtime: FakeRuntime }) {
     this.#storage = storage
-    this.chokaq = this.#client(createChokaQ({ storage, runtime: this.runtime }))
+    this.runtime = runtime
+    this.chokaq = this.#client(createChokaQ({ storage, runtime }))
   }
 
   /** Runs the handlers in the other process until `reached` holds; at that moment it is gone for good. */

@@ -7,16 +7,16 @@ import { never, TwoProcesses } from './two-processes.ts'
 
 describe.each(storages)('examples/unique-constraint on $name', ({ open }) => {
   it('prints what happened', async () => {
-    const { storage, payments } = open()
+    const { storage, runtime, payments } = open()
     const lines: string[] = []
-    await main(storage, payments(), (line) => lines.push(line))
+    await main(storage, await payments(), (line) => lines.push(line), runtime)
     expect(lines).toEqual(['enqueued twice: enqueued, already-active', 'written 2 times, 1 row'])
   })
 
   it('has one row after a crash between the write and the end of the job', async () => {
     const place = open()
-    const payments = place.payments()
-    const both = new TwoProcesses(place.storage)
+    const payments = await place.payments()
+    const both = new TwoProcesses(place)
     const { id } = await both.chokaq.enqueue(recordPayment, { paymentId: 'pay-1', cents: 4200 })
     let written = false
     const dies = recordHandler(payments, () => {
