@@ -18,7 +18,7 @@ describe('the published package', () => {
   let project: Project
 
   beforeAll(() => {
-    project = projectWithPackage(['better-sqlite3'])
+    project = projectWithPackage(['better-sqlite3', '@opentelemetry/api'])
   }, 120_000)
   afterAll(() => {
     project?.remove()
