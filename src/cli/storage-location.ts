@@ -4,6 +4,7 @@ import { dirname, resolve } from 'node:path'
 import type { ClientOptions } from '../core/config.ts'
 import type { Storage } from '../core/storage.ts'
 import { createChokaQ, type ChokaQ } from '../engine/enqueue/client.ts'
+import { postgres } from '../storage/postgres/index.ts'
 import { sqlite } from '../storage/sqlite/index.ts'
 import { CliError } from './cli-error.ts'
 import type { CliIo } from './io.ts'
@@ -27,8 +28,9 @@ export function storageFor(io: CliIo, options: DatabaseOptions, presence: Presen
   const fromEnvironment = io.env[databaseVariable]
   const location =
     options.db ?? (fromEnvironment === undefined || fromEnvironment === '' ? defaultLocation : fromEnvironment)
-  const path = sqlitePath(location)
   const migrate = presence === 'may-be-new'
+  if (/^postgres(ql)?:/i.test(location)) return postgres(location, { migrate })
+  const path = sqlitePath(location)
   if (path === inMemory) return sqlite(inMemory, { migrate })
   const file = resolve(io.cwd, path)
   checkFile(file, presence)
@@ -37,12 +39,6 @@ export function storageFor(io: CliIo, options: DatabaseOptions, presence: Presen
 
 function sqlitePath(location: string): string {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(location)?.[1]?.toLowerCase()
-  if (scheme === 'postgres' || scheme === 'postgresql') {
-    throw new CliError(
-      'CHOKAQ_CLI_STORAGE_UNSUPPORTED',
-      `PostgreSQL is not supported by this version of chokaq. Give a SQLite file: --db ./chokaq.db or --db sqlite:./chokaq.db.`,
-    )
-  }
   // One letter is a drive on Windows. The location is not repeated: it may hold a password.
   if (
     scheme !== undefined &&
@@ -52,7 +48,7 @@ function sqlitePath(location: string): string {
   ) {
     throw new CliError(
       'CHOKAQ_CLI_STORAGE_UNSUPPORTED',
-      `There is no storage for "${scheme}://". Give a SQLite file: --db ./chokaq.db or --db sqlite:./chokaq.db.`,
+      `There is no storage for "${scheme}://". Give a SQLite file (--db ./chokaq.db) or a server (--db postgres://host/database).`,
     )
   }
   const path = location.replace(/^sqlite:(?:\/\/(?=\/|\.))?/i, '')

@@ -3,6 +3,9 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { postgres } from 'chokaq/postgres'
+import { createNodeRuntime } from '../../src/engine/node-runtime.ts'
+import { createDatabase } from '../postgres/database.ts'
 import { cli, type CliResult } from './fake-io.ts'
 import { openScene, type Scene } from './scene.ts'
 
@@ -31,13 +34,29 @@ describe('where the database is', () => {
     }
   })
 
-  it('refuses PostgreSQL and other storages without repeating a password', async () => {
-    for (const db of ['postgres://me:secret@host/db', 'postgresql://me:secret@host/db', 'mysql://me:secret@host/db']) {
+  it('refuses storages it does not know, and tells of a server that is not there, without repeating a password', async () => {
+    for (const [db, code] of [
+      ['mysql://me:secret@host/db', 'CHOKAQ_CLI_STORAGE_UNSUPPORTED'],
+      ['postgres://me:secret@127.0.0.1:1/db', 'CHOKAQ_STORAGE_FAILED'],
+      ['PostgreSQL://me:secret@127.0.0.1:1/db', 'CHOKAQ_STORAGE_FAILED'],
+    ] as const) {
       const result = await list(db)
       expect(result.code).toBe(5)
-      expect(result.stderr).toContain('CHOKAQ_CLI_STORAGE_UNSUPPORTED')
+      expect(result.stderr).toContain(code)
       expect(result.stderr).not.toContain('secret')
     }
+  })
+
+  it('takes the URL of a PostgreSQL server, whose tables a command that only looks does not make', async () => {
+    const database = await createDatabase({ isEmpty: true })
+    const missing = await list(database.url)
+    expect([missing.code, missing.stderr]).toEqual([5, expect.stringContaining('CHOKAQ_SCHEMA_MISSING')])
+    const driver = postgres(database.url).open(createNodeRuntime())
+    await driver.inspector.setQueue({ name: 'mail', paused: true }, { actor: 'ada', note: '' })
+    await driver.close()
+    const found = await list(database.url)
+    expect([found.code, found.stdout]).toEqual([0, expect.stringContaining('"mail"')])
+    await database.drop()
   })
 })
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { postgres } from 'chokaq/postgres'
 import { createNodeRuntime } from '../../src/engine/node-runtime.ts'
-import { afterAll, inject, onTestFailed } from 'vitest'
+import { inject, onTestFailed } from 'vitest'
 import { sharedServer } from './server.ts'
 
 declare module 'vitest' {
@@ -58,13 +58,6 @@ export async function createDatabase(options: DatabaseOptions = {}): Promise<Tes
       else await withClient(url, (client) => client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))
     },
   }
-}
-
-/** The database of the test file that calls this. */
-export async function databaseOfFile(options: DatabaseOptions = {}): Promise<TestDatabase> {
-  const database = await createDatabase(options)
-  afterAll(() => database.drop())
-  return database
 }
 
 /** Called in a test: where it fails, the database stays. */

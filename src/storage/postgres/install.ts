@@ -95,10 +95,3 @@ async function runMigrations(connection: Connection, options: InstallOptions): P
     throw error
   }
 }
-
-/** The statements that would run on a database with that version, for `chokaq migrate --plan`. */
-export function migrationPlan(schema: SchemaName, foundVersion: number): string {
-  return pendingMigrations(migrations, foundVersion)
-    .map(({ version, name, sql }) => `-- ${version}: ${name}\n${schema.apply(sql)}`)
-    .join('\n')
-}

@@ -83,9 +83,3 @@ export function translated(error: unknown, location: string, waitedMs: number): 
       return new ChokaQError('CHOKAQ_STORAGE_FAILED', { problem }, options)
   }
 }
-
-/** The error of one refused row, for its verdict. */
-export function rowError(error: unknown, location: string, waitedMs: number): Error {
-  const known = translated(error, location, waitedMs)
-  return known instanceof Error ? known : new ChokaQError('CHOKAQ_STORAGE_FAILED', { problem: String(known) })
-}
