@@ -255,9 +255,11 @@ describe.each(storages)('throwing on $name', (kind) => {
     world.chokaq.subscribe(() => {
       throw new Error('listener')
     })
-    world.chokaq.subscribe((async () => {
+    // A listener of JavaScript code may well be asynchronous.
+    // eslint-disable-next-line @typescript-eslint/no-misused-promises
+    world.chokaq.subscribe(async () => {
       throw new Error('asynchronous listener')
-    }))
+    })
     const { id } = await world.chokaq.enqueue(resize, { id: 'a' })
     await world.drain([resizing(async () => 1)])
     expect(await world.state(id)).toBe('completed')

@@ -20,6 +20,18 @@ describe('the idle checkpoint', () => {
     expect(runtime.pendingTimerCount()).toBe(0)
   })
 
+  it('is not put off by beats', async () => {
+    const runtime = createFakeRuntime()
+    const path = scratchPath()
+    const storage = openStorage(path, runtime)
+    await storage.enqueue([newJob(runtime)])
+    for (let beat = 0; beat < 6; beat += 1) {
+      await storage.heartbeat({ workerId: runtime.newId(), concurrency: 1, runningCount: 0, bufferedCount: 0 })
+      await runtime.advance(1_000)
+    }
+    expect(statSync(`${path}-wal`).size).toBe(0)
+  })
+
   it('comes back where a reader pins the log', async () => {
     const runtime = createFakeRuntime()
     const path = scratchPath()

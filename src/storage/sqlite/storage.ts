@@ -218,6 +218,7 @@ export class SqliteStorageDriver implements StorageDriver {
     return this.#write('heartbeat', {
       work: (tx) => heartbeat(tx, request),
       beforeCommit: 'heartbeat-before-commit',
+      isBeat: true,
     })
   }
 
@@ -226,7 +227,7 @@ export class SqliteStorageDriver implements StorageDriver {
     readonly inHand: readonly Lease[]
     readonly olderThanMs: number
   }): Promise<number> {
-    return this.#write('disown', { work: (tx) => disown(tx, request) })
+    return this.#write('disown', { work: (tx) => disown(tx, request), isBeat: true })
   }
 
   retireWorker(workerId: string): Promise<void> {

@@ -68,6 +68,8 @@ export interface WriteUnit<T> {
   readonly beforeCommit?: FaultPoint
   /** Reached just after COMMIT. */
   readonly committed?: FaultPoint
+  /** A beat: it goes on for ever, so it is no sign that the process is at work. */
+  readonly isBeat?: true
 }
 
 export interface WriterOptions {
@@ -215,7 +217,7 @@ export class Writer {
       throw error
     }
     if (unit.committed !== undefined) runtime.faults.reach(unit.committed)
-    if (begin !== 'BEGIN') onCommit(tx)
+    if (begin !== 'BEGIN' && (unit.isBeat !== true || tx.jobsBecameReady)) onCommit(tx)
     return result
   }
 }
