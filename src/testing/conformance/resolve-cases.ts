@@ -97,6 +97,16 @@ export const resolveCases: CaseGroup = {
       scene.expect(await states(scene, job.lease.jobId)).toEqual(['superseded', 'done'])
     },
 
+    'adopt, a call that ended with an error: what happened after all has no failure': async (scene) => {
+      const job = await scene.runningKeyed('order-1')
+      const id = await opened(scene, job)
+      await closed(scene, id, { state: 'ambiguous', failure: { name: 'Error', message: 'socket hang up' } })
+      await scene.mustSettle(job.lease, bury(), 'dead')
+      await mustResolve(scene, job.lease.jobId, { decision: 'adopt', result: '1' })
+      const again = await startedAgain(scene)
+      scene.expect(await known(scene, again)).toMatchObject([{ state: 'done', result: '1', failure: null }])
+    },
+
     'adopt, several effects in doubt: the one has to be named': async (scene) => {
       const { expect } = scene
       const job = await scene.runningKeyed('order-1')
