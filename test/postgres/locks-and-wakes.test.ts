@@ -1,5 +1,8 @@
 // Who waits for whom: a user's open transaction, two batches, and those who sleep until a job comes.
+import { createChokaQ, defineJob } from 'chokaq'
+import { postgres } from 'chokaq/postgres'
 import pg from 'pg'
+import { z } from 'zod'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import type { StorageDriver } from '../../src/core/storage.ts'
 import { keyedJob, newJob } from '../../src/testing/conformance/new-job.ts'
@@ -45,6 +48,30 @@ describe("a key that a user's open transaction holds", () => {
       await client.query('COMMIT')
       expect(await driver.enqueue([jobs[42] ?? held])).toEqual([{ kind: 'active', jobId: held.id, state: 'pending' }])
     })
+  })
+
+  it('makes only its own caller wait, until the key is free', async () => {
+    const pay = defineJob({
+      type: 'payment.held.v1',
+      payload: z.object({ id: z.string() }),
+      key: ({ id }) => id,
+      duplicateWindow: '1d',
+    })
+    const chokaq = createChokaQ({ storage: postgres(database.url) })
+    await withUser(async (client) => {
+      await client.query('BEGIN')
+      const first = await chokaq.enqueue(pay, { id: 'a' }, { tx: client })
+      let isAnswered = false
+      const waiting = chokaq.enqueue(pay, { id: 'a' }).finally(() => (isAnswered = true))
+      const others = await Promise.all(['b', 'c', 'd'].map((id) => chokaq.enqueue(pay, { id })))
+      expect(others.map(({ outcome }) => outcome)).toEqual(['enqueued', 'enqueued', 'enqueued'])
+      // Long after a batch would have been given up.
+      await chokaq.enqueue(pay, { id: 'e' })
+      expect(isAnswered).toBe(false)
+      await client.query('COMMIT')
+      expect(await waiting).toMatchObject({ outcome: 'already-active', id: first.id })
+    })
+    await chokaq.close()
   })
 
   it('is free again where that transaction rolls back', async () => {

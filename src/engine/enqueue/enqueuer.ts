@@ -60,7 +60,7 @@ export class Enqueuer {
     const contract = contractOf(job)
     const prepared = await this.#prepared(job, payload, options, lineage)
     const sinceMs = this.#parts.runtime.clock.monotonicMs()
-    const submitted = ([row = prepared.row]: readonly NewJob[]) => this.#batcher.submit({ row, sinceMs })
+    const submitted = ([row = prepared.row]: readonly NewJob[]) => this.#submit({ row, sinceMs })
     const verdict = await sent(this.#parts.tracing, [prepared.row], submitted).catch((error: unknown) => {
       throw withOwnId(error, prepared.row.id)
     })
@@ -193,6 +193,22 @@ export class Enqueuer {
     }
   }
 
+  /**
+   * In one statement with whoever enqueues at this moment. A row whose key somebody's open transaction holds was refused
+   * without costing the others their answers; it goes on alone, until the key is free or its own deadline has come.
+   */
+  async #submit(pending: { readonly row: NewJob; readonly sinceMs: number }): Promise<EnqueueVerdict> {
+    const { runtime, config } = this.#parts
+    let verdict = await this.#batcher.submit(pending)
+    for (let delayMs = firstRetryDelayMs; isBusy(verdict); delayMs = Math.min(maxRetryDelayMs, 2 * delayMs)) {
+      const waitedMs = runtime.clock.monotonicMs() - pending.sinceMs
+      if (waitedMs + delayMs >= config.enqueueDeadlineMs) return verdict
+      await pause(runtime.scheduler, delayMs)
+      verdict = one((await this.#insert([pending.row], pending.sinceMs))[0])
+    }
+    return verdict
+  }
+
   /** Inserts with repeats until the deadline. After the first ambiguous failure every row may exist. */
   async #insert(rows: readonly NewJob[], sinceMs: number): Promise<readonly EnqueueVerdict[]> {
     const { driver, runtime, config, events } = this.#parts
@@ -238,6 +254,11 @@ export class Enqueuer {
 function one(verdict: EnqueueVerdict | undefined): EnqueueVerdict {
   if (verdict === undefined) throw new ChokaQError('CHOKAQ_ASSERTION', { what: 'an enqueued row got no verdict' })
   return verdict
+}
+
+/** Nothing was written, and nothing speaks against the row itself. */
+function isBusy(verdict: EnqueueVerdict): boolean {
+  return verdict.kind === 'refused' && hasCode(verdict.error, 'CHOKAQ_STORAGE_BUSY')
 }
 
 /** The error of a batch names one of its rows; each caller needs the id of its own. */
