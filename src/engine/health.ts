@@ -5,9 +5,8 @@
 import { durationMs, type Duration } from '../core/duration.ts'
 import { ChokaQError, hasCode } from '../core/errors.ts'
 import type { QueueRow } from '../core/inspector.ts'
-import type { Runtime } from '../core/runtime.ts'
+import type { Runtime, Scheduler } from '../core/runtime.ts'
 import type { StorageDriver } from '../core/storage.ts'
-import { withDeadline } from './deadline.ts'
 
 export interface HealthOptions {
   /** How long the oldest due job may wait before the state is `degraded`. Defaults to 5 s. */
@@ -55,13 +54,20 @@ interface Parts {
   readonly runtime: Runtime
 }
 
+/** deadline.ts, lent by the caller: shared files of the engine do not know each other. */
+type Deadline = <T>(scheduler: Scheduler, deadlineMs: number, what: string, call: Promise<T>) => Promise<T>
+
 const second = 1_000
 const maxLagReasons = 10
 /** A loop that is this many turns late does not turn any more. */
 const stuckTurns = 4
 
 /** The storage and its queues. Never rejects for what it finds. @throws CHOKAQ_OPTION_INVALID */
-export async function storageHealth({ driver, runtime }: Parts, options: HealthOptions = {}): Promise<Health> {
+export async function storageHealth(
+  { driver, runtime }: Parts,
+  withDeadline: Deadline,
+  options: HealthOptions,
+): Promise<Health> {
   const limits = limitsOf(options)
   try {
     const answer = driver.ready().then(() => driver.inspector.queues())

@@ -6,6 +6,7 @@ import { ChokaQError } from '../core/errors.ts'
 import { describeFailure } from '../core/failure.ts'
 import type { Handler } from '../core/handler.ts'
 import type { Timer } from '../core/runtime.ts'
+import { withDeadline } from './deadline.ts'
 import { healthOf, storageHealth, workerReasons, type Health, type HealthOptions, type WorkerVitals } from './health.ts'
 import { partsOf, partsSymbol, type ChokaQParts } from './parts.ts'
 import { Slots } from './process/slots.ts'
@@ -177,7 +178,7 @@ class EngineWorker implements Worker {
   }
 
   async health(options: HealthOptions = {}): Promise<Health> {
-    const storage = await storageHealth(this.#core, { queues: this.#core.queues, ...options })
+    const storage = await storageHealth(this.#core, withDeadline, { queues: this.#core.queues, ...options })
     return healthOf([...workerReasons(this.vitals), ...storage.reasons])
   }
 

@@ -9,6 +9,7 @@ import type { Runtime } from '../../core/runtime.ts'
 import type { Storage, StorageDriver } from '../../core/storage.ts'
 import { Tracing } from '../../core/tracing.ts'
 import { createNodeRuntime } from '../node-runtime.ts'
+import { withDeadline } from '../deadline.ts'
 import { storageHealth, type Health, type HealthOptions } from '../health.ts'
 import { DeadLetters, Insight, Jobs, Queues } from '../operators.ts'
 import { Reviews } from '../reviews.ts'
@@ -138,7 +139,7 @@ class Client implements ChokaQ {
   }
 
   health(options: HealthOptions = {}): Promise<Health> {
-    return storageHealth(this[partsSymbol], options)
+    return storageHealth(this[partsSymbol], withDeadline, options)
   }
 
   subscribe(listener: EventListener): () => void {
