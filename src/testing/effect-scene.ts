@@ -116,4 +116,4 @@ export async function refusalOf(call: Promise<unknown>): Promise<ChokaQError> {
 }
 
 /** The connection broke in mid-call: nobody knows. */
-export const reset = Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })
+export const reset = Object.assign(new TypeError('socket hang up'), { code: 'ECONNRESET' })

@@ -75,12 +75,27 @@ export const sweepCases: CaseGroup = {
       const { expect } = scene
       const [done, gone] = [await finished(scene), await dead(scene)]
       await scene.elapse(14 * day - minute)
-      expect(await scene.driver.prune(limits)).toEqual({ archivedCount: 0, deadCount: 0, markerCount: 0, effectCount: 0 })
+      expect(await scene.driver.prune(limits)).toEqual({
+        archivedCount: 0,
+        deadCount: 0,
+        markerCount: 0,
+        effectCount: 0,
+      })
       await scene.elapse(2 * minute)
-      expect(await scene.driver.prune(limits)).toEqual({ archivedCount: 0, deadCount: 1, markerCount: 0, effectCount: 0 })
+      expect(await scene.driver.prune(limits)).toEqual({
+        archivedCount: 0,
+        deadCount: 1,
+        markerCount: 0,
+        effectCount: 0,
+      })
       expect([await scene.place(done), await scene.place(gone)]).toEqual(['archive', 'nowhere'])
       await scene.elapse(day)
-      expect(await scene.driver.prune(limits)).toEqual({ archivedCount: 1, deadCount: 0, markerCount: 0, effectCount: 0 })
+      expect(await scene.driver.prune(limits)).toEqual({
+        archivedCount: 1,
+        deadCount: 0,
+        markerCount: 0,
+        effectCount: 0,
+      })
       expect(await scene.place(done)).toBe('nowhere')
       expect(await scene.counter('jobs.pruned')).toBe(2)
     },
@@ -121,7 +136,12 @@ export const sweepCases: CaseGroup = {
       const { lease } = await scene.runningKeyed('order-1', review)
       await scene.driver.rescue({ deadWorkerIds: ['worker-1'], limit: 10 })
       await scene.elapse(400 * day)
-      expect(await scene.driver.prune(limits)).toEqual({ archivedCount: 0, deadCount: 0, markerCount: 0, effectCount: 0 })
+      expect(await scene.driver.prune(limits)).toEqual({
+        archivedCount: 0,
+        deadCount: 0,
+        markerCount: 0,
+        effectCount: 0,
+      })
       expect(await scene.record(lease.jobId)).toMatchObject({ pillar: 'dlq', inDoubt: true })
       expect(await scene.marker(keyOf(scene.runtime, 'order-1').hash)).toMatchObject({ state: 'in_doubt' })
     },
@@ -158,7 +178,12 @@ export const sweepCases: CaseGroup = {
       const { lease } = await scene.runningKeyed('order-1')
       await scene.mustSettle(lease, complete({ markerLifeMs: 60 * day }), 'completed')
       await scene.elapse(20 * day)
-      expect(await scene.driver.prune(limits)).toEqual({ archivedCount: 1, deadCount: 0, markerCount: 0, effectCount: 0 })
+      expect(await scene.driver.prune(limits)).toEqual({
+        archivedCount: 1,
+        deadCount: 0,
+        markerCount: 0,
+        effectCount: 0,
+      })
       expect(await scene.marker(keyOf(runtime, 'order-1').hash)).toMatchObject({ jobId: lease.jobId })
     },
 
