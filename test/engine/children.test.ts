@@ -72,7 +72,7 @@ describe.each(storages)('ctx.enqueue on $name', (kind) => {
     expect(codes).toEqual([
       'CHOKAQ_PAYLOAD_INVALID',
       'CHOKAQ_OPTION_INVALID',
-      'CHOKAQ_CONFIG_INVALID',
+      'CHOKAQ_TX_UNSUPPORTED',
       'CHOKAQ_EMPTY_KEY',
     ])
     expect(await world.state(id)).toBe('completed')

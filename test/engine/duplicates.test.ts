@@ -6,7 +6,8 @@ import { z } from 'zod'
 import { describe, expect, test } from 'vitest'
 import { newJob } from '../../src/testing/conformance/new-job.ts'
 import { capture, capturing, raw, resize, resizing } from './contracts.ts'
-import { sqliteOnFile, storages } from './storages.ts'
+import { sqliteOnFile } from './sqlite-storage.ts'
+import { storages } from './storages.ts'
 import { ada, codeOf, gate, worlds, type World } from './world.ts'
 
 /** Brings the key 'p1' into a state; gives the id of the job that holds or held it. */

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import type { ChokaQError } from 'chokaq'
 import { capture, capturing, resize, resizing, unguarded } from './contracts.ts'
-import { sharedStorages, sqliteInMemory, storages } from './storages.ts'
+import { sqliteInMemory } from './sqlite-storage.ts'
+import { sharedStorages, storages } from './storages.ts'
 import { ada, gate, worlds, type World } from './world.ts'
 
 const beats = new Set(['heartbeat'])
@@ -358,9 +359,7 @@ describe('an outcome that the storage refuses for good', () => {
       runs += 1
       return { chargeId: 'c' }
     })
-    const { settle } = world.driver
-    const refusing = world.driver as { settle: typeof settle }
-    refusing.settle = () => Promise.reject(new RangeError('a bug'))
+    world.driver.settle = () => Promise.reject(new RangeError('a bug'))
     const worker = await world.start([handler])
     await world.runtime.advance(60_000)
     expect(await world.job(id)).toMatchObject({ state: 'processing', attempt: 1 })

@@ -3,7 +3,7 @@ import { postgres } from 'chokaq/postgres'
 import { afterAll } from 'vitest'
 import { createDatabase } from '../postgres/database.ts'
 import { virtualPool, yieldToDatabase } from '../postgres/virtual-time.ts'
-import type { StorageCase } from './storages.ts'
+import type { StorageCase } from './storage-case.ts'
 
 export async function postgresOnServer(): Promise<StorageCase> {
   const database = await createDatabase({ isEmpty: true })

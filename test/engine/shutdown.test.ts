@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import type { ChokaQError } from 'chokaq'
 import { resize, resizing } from './contracts.ts'
-import { sqliteInMemory, storages } from './storages.ts'
+import { sqliteInMemory } from './sqlite-storage.ts'
+import { storages } from './storages.ts'
 import { gate, worlds } from './world.ts'
 
 describe.each(storages)('stop on $name', (kind) => {

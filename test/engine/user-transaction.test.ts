@@ -4,7 +4,7 @@ import type { ChokaQError } from 'chokaq'
 import { defineHandler, type Ctx, type Handler } from 'chokaq/worker'
 import { afterEach, describe, expect, test } from 'vitest'
 import { capture, capturing, resize, resizing } from './contracts.ts'
-import { sqliteInMemory, sqliteOnFile } from './storages.ts'
+import { sqliteInMemory, sqliteOnFile } from './sqlite-storage.ts'
 import { gate, worlds, type World } from './world.ts'
 
 const handles: Database.Database[] = []

@@ -4,7 +4,8 @@ import { createWorker, defineHandler, type Middleware } from 'chokaq/worker'
 import { z } from 'zod'
 import { describe, expect, test } from 'vitest'
 import { capture, capturing, resize, resizing } from './contracts.ts'
-import { sqliteInMemory, storages } from './storages.ts'
+import { sqliteInMemory } from './sqlite-storage.ts'
+import { storages } from './storages.ts'
 import { codeOf, worlds } from './world.ts'
 
 const idle = resizing(async () => undefined)

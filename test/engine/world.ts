@@ -7,7 +7,7 @@ import { afterEach, expect } from 'vitest'
 import { partsOf } from '../../src/engine/parts.ts'
 import { faultyStorage, type FaultPlan } from '../../src/testing/faulty-storage.ts'
 import type { StorageDriver } from '../../src/core/storage.ts'
-import type { OpenedStorage, StorageCase } from './storages.ts'
+import type { OpenedStorage, StorageCase } from './storage-case.ts'
 
 export type EventOf<N extends EventName> = Extract<ChokaQEvent, { name: N }>
 

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createFakeRuntime } from '../../src/testing/index.ts'
-import { sqliteInMemory } from '../engine/storages.ts'
+import { sqliteInMemory } from '../engine/sqlite-storage.ts'
 import { anyCommands, register, type Real } from './storage-model/commands.ts'
 import { Model } from './storage-model/model.ts'
 

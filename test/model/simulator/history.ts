@@ -68,8 +68,9 @@ export function storageOf(storage: Storage, driver: StorageDriver, process: SimP
   return { ...storage, open: () => observed(driver, process, history) }
 }
 
-function observed(driver: StorageDriver, process: SimProcess, history: History): StorageDriver {
-  const watched: Partial<StorageDriver> = {
+/** The calls whose outcome stands in the history, written down when the database has done them. */
+function recording(driver: StorageDriver, process: SimProcess, history: History): Partial<StorageDriver> {
+  return {
     close: () => Promise.resolve(),
     enqueue: (rows) =>
       process.call('enqueue', async () => {
@@ -126,6 +127,10 @@ function observed(driver: StorageDriver, process: SimProcess, history: History):
         return count
       }),
   }
+}
+
+function observed(driver: StorageDriver, process: SimProcess, history: History): StorageDriver {
+  const watched = recording(driver, process, history)
   return new Proxy(driver, {
     get(target, name) {
       const own: unknown = Reflect.get(watched, name)
