@@ -15,7 +15,6 @@ const quiet: ReadonlySet<EventName> = new Set<EventName>([
   'worker.declared_dead',
   'storage.failed',
   'job.dead',
-  'job.refused',
   'job.rescued',
   'job.abandoned',
   'job.lease_lost',

@@ -15,7 +15,6 @@ export const eventLevels: Readonly<Record<EventName, LogLevel>> = {
   'job.enqueued': 'debug',
   'job.deduplicated': 'debug',
   'job.started': 'debug',
-  'job.refused': 'error',
   'job.skipped': 'debug',
   'job.deferred': 'debug',
   'job.released': 'debug',

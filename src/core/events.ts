@@ -26,7 +26,6 @@ export type ChokaQEvent =
   | ({ readonly name: 'job.deduplicated'; readonly answer: string; readonly holderId: string } & OfJob)
   // fetch
   | ({ readonly name: 'job.started'; readonly queueLagMs: number; readonly crashCount: number } & OfAttempt)
-  | ({ readonly name: 'job.refused'; readonly reason: DeadReason; readonly failure: StoredFailure } & OfAttempt)
   | ({ readonly name: 'job.skipped'; readonly duplicateOf: string; readonly holder: HolderState } & OfAttempt)
   | ({ readonly name: 'job.deferred'; readonly delayMs: number } & OfAttempt)
   | ({ readonly name: 'job.released'; readonly why: string } & OfAttempt)
@@ -106,7 +105,6 @@ const names = {
   'job.enqueued': true,
   'job.deduplicated': true,
   'job.started': true,
-  'job.refused': true,
   'job.skipped': true,
   'job.deferred': true,
   'job.released': true,
