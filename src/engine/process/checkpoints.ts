@@ -6,6 +6,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { ChokaQError } from '../../core/errors.ts'
 import { parseJson } from '../../core/json-image.ts'
 import type { CheckpointRequest, CheckpointVerdict } from '../../core/storage.ts'
+import { refuseUnstorable } from './record-name.ts'
 
 export interface CheckpointServices {
   request(name: string): CheckpointRequest
@@ -56,13 +57,7 @@ export class Checkpoints {
   }
 
   #request(name: string): CheckpointRequest {
-    if (typeof name !== 'string' || name === '') {
-      throw new ChokaQError('CHOKAQ_OPTION_INVALID', {
-        option: 'name',
-        value: String(name),
-        expected: 'a non-empty text',
-      })
-    }
+    refuseUnstorable('name', name, 1)
     if (this.#names.has(name)) throw new ChokaQError('CHOKAQ_CHECKPOINT_REPEATED', { name })
     this.#names.add(name)
     return this.#services.request(name)

@@ -14,6 +14,7 @@ import type { LedgerRecord, LedgerRef } from '../../core/ledger.ts'
 import type { AttemptEnd } from '../../core/outcome.ts'
 import { EffectCaller, type CallGuards, type EffectFacts, type EffectServices } from './effect-caller.ts'
 import type { OutcomeRequest } from './effect-recorder.ts'
+import { refuseUnstorable } from './record-name.ts'
 
 export interface ScopeServices extends EffectServices {
   /** How long a call that the handler left behind may take to come back before its job is settled without it. */
@@ -74,6 +75,7 @@ export class EffectScope {
 
   async #call(effect: ResolvedEffect, input: unknown, item: string | undefined): Promise<unknown> {
     this.#guards.check(effect.name)
+    if (item !== undefined) refuseUnstorable('item', item, 0)
     // Asked for now, so that it shares a transaction with the intent; awaited just before the call.
     this.#mayAct().catch(() => undefined)
     return this.#caller.call(effect, input, item)
@@ -138,6 +140,7 @@ export class EffectScope {
   }
 
   async memo(name: string, compute: () => unknown): Promise<unknown> {
+    refuseUnstorable('name', name, 1)
     if (this.#memos.has(name)) throw new ChokaQError('CHOKAQ_MEMO_REPEATED', { name })
     this.#memos.add(name)
     const { lease, keyRef, generation, workerId, attempt, keepMs } = this.#facts
@@ -202,8 +205,18 @@ export class EffectScope {
       return this.#cannotUndo('', `its key has ${maxUndone} recorded calls or more, which is more than one job undoes`)
     }
     const done = records.filter((row) => row.kind === 'effect' && row.state === 'done' && row.generation === generation)
+    const actions = new Map<string, LedgerRecord>()
+    for (const row of [...done].reverse()) {
+      const id = `${row.name}\n${row.item}`
+      const newer = actions.get(id)
+      if (newer === undefined) actions.set(id, row)
+      // Two calls under one provider key are one action, told twice.
+      else if (row.providerKey === null || row.providerKey !== newer.providerKey) {
+        return this.#cannotUndo(row.name, 'it happened twice, which only a person can undo')
+      }
+    }
     try {
-      for (const row of [...done].reverse()) {
+      for (const row of actions.values()) {
         const effect = byName.get(row.name)
         if (effect?.compensate === undefined) {
           return this.#cannotUndo(row.name, 'it happened and is to be undone, but the effect declares no compensate')

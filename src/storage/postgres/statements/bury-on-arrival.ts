@@ -18,6 +18,7 @@ const insertDead = `
     key_computed, fingerprint, parent_id, duplicate_of, trace_context, tags, payload, failure, history)
   SELECT i.id, $2::text, i.type, i.queue, i.priority, greatest($6::bigint + i.wait, i.due), 0, greatest(1,
       (SELECT max(d.generation) FROM chokaq.jobs_dlq d WHERE d.key_hash = decode(i.key, 'hex')),
+      (SELECT max(e.generation) FROM chokaq.effects e WHERE e.key_ref = i.key),
       (SELECT m.generation FROM chokaq.idempotency_markers m WHERE m.key_hash = decode(i.key, 'hex'))),
     0, 0, 0, 0, 1, false, $6::bigint, $6::bigint, i.tenant, decode(i.key, 'hex'), i.key_prefix, i.key_scope, false,
     i.fingerprint, i.parent_id, $3::uuid, i.trace_context, i.tags, i.payload::json, $4::text, $5::text

@@ -43,7 +43,8 @@ const insertRows = `
       key_prefix, key_scope, fingerprint, parent_id, trace_context, tags, payload)
     SELECT i.id, CASE WHEN i.run_at <= i.now THEN 'pending' ELSE 'scheduled' END, i.type, i.queue, i.priority, i.run_at,
       greatest(1, m.generation,
-        (SELECT max(d.generation) FROM chokaq.jobs_dlq d WHERE d.key_hash = i.key_hash)), i.now,
+        (SELECT max(d.generation) FROM chokaq.jobs_dlq d WHERE d.key_hash = i.key_hash),
+        (SELECT max(e.generation) FROM chokaq.effects e WHERE e.key_ref = i.key)), i.now,
       i.tenant, i.key_hash, i.key_prefix, i.key_scope, i.fingerprint, i.parent_id, i.trace_context, i.tags,
       i.payload::json
     FROM i LEFT JOIN LATERAL (SELECT k.generation, k.expires_at FROM chokaq.idempotency_markers k

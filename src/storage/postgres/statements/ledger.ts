@@ -172,10 +172,16 @@ interface OwnRow {
 
 const selectOwn = `SELECT kind, key_ref, generation, name, item, provider_key FROM chokaq.effects WHERE id = $1`
 const lockRef = `SELECT 1 FROM chokaq.effects WHERE ${ofRef} ORDER BY id FOR UPDATE`
-// Done is final; everything else gives way to the evidence of the call itself.
-const closeIntent = `UPDATE chokaq.effects SET state = $2::text, result = $3::text::json, failure = $4, replayed = $5,
-    closed_at = chokaq.now_ms()
-  WHERE id = $1 AND state <> 'done' AND (state IN ('open', 'ambiguous') OR $2::text = 'done')`
+// Done is final; everything else gives way to the evidence of the call itself. A review of the key is another one now:
+// who decided on what it showed before has to look again.
+const closeIntent = `
+  WITH told AS (
+    UPDATE chokaq.effects SET state = $2::text, result = $3::text::json, failure = $4, replayed = $5,
+      closed_at = chokaq.now_ms()
+    WHERE id = $1 AND state <> 'done' AND (state IN ('open', 'ambiguous') OR $2::text = 'done')
+    RETURNING CASE WHEN key_ref NOT LIKE 'job:%' THEN decode(key_ref, 'hex') END AS key_hash, generation)
+  UPDATE chokaq.jobs_dlq d SET revision = d.revision + 1 FROM told
+  WHERE d.key_hash = told.key_hash AND d.generation = told.generation AND d.in_doubt`
 const supersedeSiblings = `UPDATE chokaq.effects SET state = 'superseded', closed_at = coalesce(closed_at, chokaq.now_ms())
   WHERE ${ofRef} AND id <> $6 AND state IN ('open', 'ambiguous') AND ($7::boolean OR provider_key = $8::text)`
 const selectOtherDone = `SELECT 1 AS found FROM chokaq.effects WHERE ${ofRef} AND id <> $6 AND state = 'done'

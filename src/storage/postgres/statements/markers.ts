@@ -34,10 +34,14 @@ export async function deleteMarker(session: Session, keyHash: string): Promise<v
   await session.all(`DELETE FROM chokaq.idempotency_markers WHERE key_hash = decode($1, 'hex')`, keyHash)
 }
 
-const selectNewestGeneration = `SELECT coalesce(max(generation), 0) AS generation FROM chokaq.jobs_dlq
-  WHERE key_hash = decode($1, 'hex')`
+const selectNewestGeneration = `SELECT greatest(0,
+  (SELECT max(generation) FROM chokaq.jobs_dlq WHERE key_hash = decode($1, 'hex')),
+  (SELECT max(generation) FROM chokaq.effects WHERE key_ref = $1)) AS generation`
 
-/** The newest generation that marker or dead rows of a key know of; 0 where they know none. */
+/**
+ * The newest generation that marker, dead rows or effects of a key know of; 0 where they know none. A cancelled or
+ * purged job leaves nothing but its effects, and the next job of the key has to find them.
+ */
 export async function newestGeneration(session: Session, keyHash: string, marker: Marker | undefined): Promise<number> {
   const dead = await session.get<{ readonly generation: number }>(selectNewestGeneration, keyHash)
   return Math.max(marker?.generation ?? 0, dead?.generation ?? 0)

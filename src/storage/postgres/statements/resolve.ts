@@ -106,7 +106,10 @@ async function decide(
 ): Promise<Refusal | undefined> {
   switch (request.decision) {
     case 'adopt':
-      return doubts.length > 0 ? adoptEffect(tx, request, row, doubts) : adoptJob(tx, request, row)
+      // Who names an effect never means the job, even where nothing is in doubt any more.
+      return doubts.length > 0 || request.effect !== undefined
+        ? adoptEffect(tx, request, row, doubts)
+        : adoptJob(tx, request, row)
     case 'retry':
       return (await backToPending(tx, row)) ?? closeAll(tx, doubts, 'not-executed')
     case 'abandon':

@@ -158,6 +158,9 @@ const selectOwn = `SELECT kind, key_ref, generation, name, item, state, provider
 // Done is final; everything else gives way to the evidence of the call itself.
 const closeIntent = `UPDATE chokaq_effects SET state = ?, result = ?, failure = ?, replayed = ?, closed_at = ?
   WHERE id = ? AND state <> 'done' AND (state IN ('open', 'ambiguous') OR ? = 'done')`
+// A review of the key is another one now: who decided on what it showed before has to look again.
+const changeReview = `UPDATE chokaq_jobs_dlq SET revision = revision + 1
+  WHERE key_hash = ? AND generation = ? AND in_doubt = 1`
 const supersedeSiblings = `UPDATE chokaq_effects SET state = 'superseded', closed_at = coalesce(closed_at, ?)
   WHERE key_ref = ? AND generation = ? AND kind = ? AND name = ? AND item = ? AND id <> ?
     AND state IN ('open', 'ambiguous') AND (? = 'all' OR provider_key = ?)`
@@ -176,7 +179,8 @@ function close({ session, nowMs }: Transaction, request: Close): LedgerVerdict {
   if (own === undefined) return { kind: 'closed', double: false }
   const failure = request.failure === null ? null : serializeFailure(request.failure)
   const { id, state, result, supersedes } = request
-  session.run(closeIntent, state, result, failure, request.replayed ? 1 : 0, nowMs, id, state)
+  const closedCount = session.run(closeIntent, state, result, failure, request.replayed ? 1 : 0, nowMs, id, state)
+  if (closedCount > 0) session.run(changeReview, own.key_ref, own.generation)
   const ref = [own.key_ref, own.generation, own.kind, own.name, own.item] as const
   if (supersedes !== 'none') session.run(supersedeSiblings, nowMs, ...ref, id, supersedes, own.provider_key)
   if (state !== 'done') return { kind: 'closed', double: false }

@@ -84,12 +84,17 @@ export function deleteMarker(session: Session, keyHash: string): boolean {
   return session.run('DELETE FROM chokaq_idempotency_markers WHERE key_hash = ?', keyHash) > 0
 }
 
-const selectNewestGeneration = `SELECT max(generation) AS generation FROM chokaq_jobs_dlq WHERE key_hash = ?`
+const selectNewestDead = `SELECT max(generation) AS generation FROM chokaq_jobs_dlq WHERE key_hash = ?`
+const selectNewestEffect = `SELECT max(generation) AS generation FROM chokaq_effects WHERE key_ref = ?`
 
-/** The newest generation that marker or dead rows of a key know of; 0 where they know none. */
+/**
+ * The newest generation that marker, dead rows or effects of a key know of; 0 where they know none. A cancelled or
+ * purged job leaves nothing but its effects, and the next job of the key has to find them.
+ */
 export function newestGeneration(session: Session, keyHash: string, marker: Marker | undefined): number {
-  const dead = session.get<{ readonly generation: number | null }>(selectNewestGeneration, keyHash)
-  return Math.max(marker?.generation ?? 0, dead?.generation ?? 0)
+  const dead = session.get<{ readonly generation: number | null }>(selectNewestDead, keyHash)
+  const acted = session.get<{ readonly generation: number | null }>(selectNewestEffect, keyHash)
+  return Math.max(marker?.generation ?? 0, dead?.generation ?? 0, acted?.generation ?? 0)
 }
 
 const selectKeptPayload = `SELECT payload FROM chokaq_jobs_hot WHERE id = ?

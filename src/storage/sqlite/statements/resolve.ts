@@ -91,7 +91,10 @@ function decide(
 ): string | undefined {
   switch (request.decision) {
     case 'adopt':
-      return doubts.length > 0 ? adoptEffect(tx, request, row, doubts) : adoptJob(tx, request, row)
+      // Who names an effect never means the job, even where nothing is in doubt any more.
+      return doubts.length > 0 || request.effect !== undefined
+        ? adoptEffect(tx, request, row, doubts)
+        : adoptJob(tx, request, row)
     case 'retry':
       closeAll(tx, doubts, 'not-executed')
       backToPending(tx, row)
