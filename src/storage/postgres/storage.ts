@@ -56,7 +56,7 @@ import {
   unknownLeases,
 } from './statements/process.ts'
 import { prune } from './statements/prune.ts'
-import { settle, settleInside } from './statements/settle.ts'
+import { refuseOldSnapshot, settle, settleInside } from './statements/settle.ts'
 import { start } from './statements/start.ts'
 import { hasLost, promote, readBeats, rescue } from './statements/sweep.ts'
 import { Transaction, Transactions, type Unit } from './transactions.ts'
@@ -241,6 +241,7 @@ export class PostgresStorageDriver implements StorageDriver {
 
   async completeIn(handle: unknown, settlement: SyncSettlement): Promise<SettleVerdict> {
     const tx = await this.#userTransaction('ctx.complete', handle)
+    if (settlement.action.guard === true) await refuseOldSnapshot(tx.session)
     await ledger(tx, settlement.outcomes ?? [])
     const verdict = await settleInside(tx, settlement)
     await this.#notifyInside(tx)

@@ -17,7 +17,7 @@
 import { CounterSum } from '../../../core/counters.ts'
 import { leaseId } from '../../../core/lease.ts'
 import type { ArchiveOutcome, DeadReason } from '../../../core/job.ts'
-import { isTransient } from '../../../core/errors.ts'
+import { ChokaQError, isTransient } from '../../../core/errors.ts'
 import type { SettleAction, Settlement, SettleOutcome, SettleVerdict } from '../../../core/storage.ts'
 import { bisected } from '../batches.ts'
 import type { Session } from '../session.ts'
@@ -123,6 +123,16 @@ async function completeCarefully(
   await enqueueAll(tx, children, counters)
   await tx.session.addCounters(counters)
   return verdictsOf(completions, new Map([...buried, ...outcomes]))
+}
+
+const selectIsolation = `SELECT pg_catalog.current_setting('transaction_isolation') AS level`
+
+/** Throws where statements see what stood when the transaction began: an effect in doubt since then would be missed. */
+export async function refuseOldSnapshot(session: Session): Promise<void> {
+  const level = (await session.get<{ readonly level: string }>(selectIsolation))?.level
+  if (level === 'read committed' || level === 'read uncommitted') return
+  const problem = `its isolation level is ${level}, under which effects recorded since it began are not seen; use read committed`
+  throw new ChokaQError('CHOKAQ_TX_UNSUPPORTED', { call: 'ctx.complete', problem })
 }
 
 /** One settlement inside a transaction that somebody else commits. */
