@@ -130,6 +130,26 @@ describe('reconcile', () => {
     expect(await scene.next({ charge: effect(of) }, 3).call('charge')).toEqual({ id: 'found' })
   })
 
+  it('adopts nothing for an attempt that lost its job while it was asked', async () => {
+    const scene = await doubtful({ provider: keyless })
+    const of = (lose: () => void): Definition => ({
+      provider: keyless,
+      reconcile: async () => {
+        lose()
+        return { present: { id: 'found' } }
+      },
+    })
+    const paused: EffectScene = scene.next({ charge: effect(of(() => void (paused.confirmed = false))) })
+    expect((await refusalOf(paused.call('charge'))).code).toBe('CHOKAQ_LEASE_LOST')
+    const gone = new ChokaQError('CHOKAQ_CTX_REVOKED', { jobId: 'j', call: 'effects.charge' })
+    const revoke = (): never => {
+      throw gone
+    }
+    const revoked: EffectScene = scene.next({ charge: effect(of(() => void (revoked.check = revoke))) }, 3)
+    expect(await refusalOf(revoked.call('charge'))).toBe(gone)
+    expect(scene.ledger.states('charge')).toEqual(['ambiguous'])
+  })
+
   it('E25 waits where it says absent too early, and acts once that can be believed', async () => {
     const of = { provider: keyless, reconcile: async () => 'absent' as const, settleAfter: '1m' as const }
     const scene = await doubtful(of)

@@ -321,6 +321,9 @@ export class EffectCaller {
     if (newest === undefined) throw new ChokaQError('CHOKAQ_ASSERTION', { what: 'an adopted effect has no intent' })
     const text =
       present === undefined ? null : this.#services.jsonText(present, `What reconcile of "${call.effect.name}" found`)
+    // Not the outcome of a call of this attempt, so whoever lost the job meanwhile leaves it to the new owner.
+    this.#guards.check(call.effect.name)
+    if (!this.#services.confirmed()) throw this.#lost()
     await this.#recorder.close(newest.id, { state: 'done', result: text, supersedes: 'all' })
     this.#services.onEffect(call.effect.name, 'reconciled')
     return text === null ? undefined : parseJson(text)

@@ -241,7 +241,8 @@ export class PostgresStorageDriver implements StorageDriver {
 
   async completeIn(handle: unknown, settlement: SyncSettlement): Promise<SettleVerdict> {
     const tx = await this.#userTransaction('ctx.complete', handle)
-    if (settlement.action.guard === true) await refuseOldSnapshot(tx.session)
+    const { action } = settlement
+    if (action.kind === 'complete' && action.guard === true) await refuseOldSnapshot(tx.session)
     await ledger(tx, settlement.outcomes ?? [])
     const verdict = await settleInside(tx, settlement)
     await this.#notifyInside(tx)
