@@ -9,7 +9,6 @@ import { openStorage } from '../crash/fixtures/open-storage.ts'
 import type { CrashStorage } from '../crash/storages.ts'
 import { until } from '../crash/until.ts'
 import {
-  mails,
   modes,
   points,
   twoEffects,
@@ -106,10 +105,13 @@ export class EffectRun {
       /** It reached its boundary. */
       struck: () =>
         until(`${name} to reach its boundary`, deadlineMs, () => existsSync(join(this.folder, `struck-${name}`))),
-      wake: () => child.kill('SIGCONT'),
+      wake: () => {
+        writeFileSync(join(this.folder, `woken-${name}`), '')
+        child.kill('SIGCONT')
+      },
       stop: async () => {
         child.kill('SIGTERM')
-        await ended
+        await until(`${name} to stop`, deadlineMs, () => child.exitCode !== null || child.signalCode !== null)
       },
     }
   }
@@ -118,7 +120,7 @@ export class EffectRun {
     return readdirSync(join(this.folder, 'acts')).filter((file) => file.startsWith(`${what} `)).length
   }
 
-  async enqueue(job: typeof twoEffects | typeof mails): Promise<string> {
+  async enqueue(job: typeof twoEffects): Promise<string> {
     return (await this.chokaq.enqueue(job, { id: 'p1' })).id
   }
 
@@ -187,12 +189,16 @@ export async function runCells(
   storage: CrashStorage,
   cells: readonly Cell[],
   width: number,
+  onResult: (cell: Cell, result: CellResult) => void,
 ): Promise<ReadonlyMap<Cell, CellResult>> {
   const results = new Map<Cell, CellResult>()
   const left = [...cells]
   const lane = async (): Promise<void> => {
-    for (let cell = left.shift(); cell !== undefined; cell = left.shift())
-      results.set(cell, await runCell(storage, cell))
+    for (let cell = left.shift(); cell !== undefined; cell = left.shift()) {
+      const result = await runCell(storage, cell)
+      results.set(cell, result)
+      onResult(cell, result)
+    }
   }
   await Promise.all(Array.from({ length: width }, lane))
   return results

@@ -3,7 +3,9 @@ import { crashStorages } from '../crash/storages.ts'
 import { allCells, nameOf, runCells, table } from './kill-matrix.ts'
 
 for (const storage of crashStorages) {
-  const results = await runCells(storage, allCells(), 4)
+  const results = await runCells(storage, allCells(), 4, (cell, { end, acts }) => {
+    process.stderr.write(`${nameOf(cell)}: ${end} ${acts.join('+')}\n`)
+  })
   const all = [...results]
   const count = (end: string): number => all.filter(([, result]) => result.end === end).length
   const broken = all.filter(([, result]) => result.broken !== '')
