@@ -136,7 +136,8 @@ export type SettleAction =
       readonly guard?: true
       /** Its effects were undone: the marker says `compensated`, so that a late duplicate never acts again. */
       readonly compensated?: true
-      /** Jobs the handler enqueued: they commit with the completion. A child whose key is held is left out, counted. */
+      /** Jobs the handler enqueued: they commit with the completion. A child whose key is held is left out, counted; one
+       * whose key is held for another payload is kept in the DLQ as KeyReused. */
       readonly children: readonly NewJob[]
     }
   | {
@@ -221,7 +222,12 @@ export interface BeatRequest {
 }
 
 export type BeatVerdict =
-  | { readonly kind: 'alive'; readonly cancelRequested: readonly string[] }
+  | {
+      readonly kind: 'alive'
+      readonly cancelRequested: readonly string[]
+      /** The database's clock when it was executed. */
+      readonly atMs: number
+    }
   /** Its row is gone: it was declared dead. It must stop all it runs and register anew. */
   | { readonly kind: 'unknown' }
 
@@ -310,11 +316,15 @@ export interface StorageDriver {
   // process: liveness of this worker
   registerWorker(info: WorkerInfo): Promise<void>
   heartbeat(request: BeatRequest): Promise<BeatVerdict>
-  /** Gives back rows this worker owns but does not know: fetched longer ago than `olderThanMs`, lease not in `inHand`. */
+  /**
+   * Gives back rows this worker owns but does not know: fetched before `fetchedBeforeMs`, lease not in `inHand`. The time
+   * is the database's own and comes from a heartbeat, so that a call that is executed late takes back no row that was
+   * fetched after `inHand` was read.
+   */
   disown(request: {
     readonly workerId: string
     readonly inHand: readonly Lease[]
-    readonly olderThanMs: number
+    readonly fetchedBeforeMs: number
   }): Promise<number>
   retireWorker(workerId: string): Promise<void>
   saveJobTypes(rows: readonly JobTypeRow[]): Promise<void>

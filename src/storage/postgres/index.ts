@@ -1,5 +1,6 @@
 /** 'chokaq/postgres': jobs in a PostgreSQL database that many machines share. */
 import { createHash } from 'node:crypto'
+import { unknownKeyProblem } from '../../core/did-you-mean.ts'
 import { ChokaQError } from '../../core/errors.ts'
 import type { Storage, StorageCapabilities } from '../../core/storage.ts'
 import type { Durability } from './connection.ts'
@@ -46,6 +47,18 @@ const defaults = {
   connectDeadlineMs: 5_000,
 } as const
 
+const optionNames = [
+  'schema',
+  'poolSize',
+  'handlerPoolSize',
+  'durability',
+  'migrate',
+  'pooler',
+  'listen',
+  'statementDeadlineMs',
+  'lockTimeoutMs',
+] as const satisfies readonly (keyof PostgresOptions)[]
+
 /**
  * A storage in the PostgreSQL database behind a URL. A pool of the package `pg` lends its settings instead; connections
  * are always this storage's own. Costs nothing until it is used.
@@ -58,7 +71,11 @@ export function postgres(urlOrPool: string | PgPoolLike, options: PostgresOption
     const problem = 'postgres() takes a URL or a pool of the package pg'
     throw new ChokaQError('CHOKAQ_CONFIG_INVALID', { problem })
   }
-  const { durability = 'full', migrate = true, pooler = 'none', listen = true } = options
+  const unknown = unknownKeyProblem(options, optionNames, 'postgres')
+  if (unknown !== undefined) throw new ChokaQError('CHOKAQ_CONFIG_INVALID', { problem: unknown })
+  const { migrate = true, listen = true } = options
+  const durability = oneOf(['full', 'relaxed'], options.durability ?? 'full', 'durability')
+  const pooler = oneOf(['none', 'transaction'], options.pooler ?? 'none', 'pooler')
   const schema = new SchemaName(options.schema ?? defaultSchema)
   const isPooled = pooler === 'transaction'
   const target = targetOf(urlOrPool)
@@ -100,6 +117,11 @@ export function postgres(urlOrPool: string | PgPoolLike, options: PostgresOption
 function channelOf(schema: string): string {
   if (schema === defaultSchema) return 'chokaq_wake'
   return `chokaq_wake_${createHash('sha256').update(schema, 'utf8').digest('hex').slice(0, 16)}`
+}
+
+function oneOf<T extends string>(values: readonly T[], value: T, option: string): T {
+  if (values.includes(value)) return value
+  throw new ChokaQError('CHOKAQ_OPTION_INVALID', { option, value: String(value), expected: values.join(' or ') })
 }
 
 function atLeast(least: number, value: number, option: string): number {

@@ -52,7 +52,7 @@ async function live(): Promise<{ readonly plans: ReadonlyMap<string, readonly st
     await storage.settle(fetched.map(({ lease }) => ({ lease, action })))
   }
   await storage.heartbeat({ workerId: 'worker', concurrency: 1, runningCount: 0, bufferedCount: 0 })
-  await storage.disown({ workerId: 'worker', inHand: [], olderThanMs: 0 })
+  await storage.disown({ workerId: 'worker', inHand: [], fetchedBeforeMs: 9e15 })
   await runtime.advance(10)
   await storage.promote({ limit: 5 })
   await storage.prune({ limit: 5, archiveRetentionMs: 0, dlqRetentionMs: 0 })

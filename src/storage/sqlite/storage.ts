@@ -225,7 +225,7 @@ export class SqliteStorageDriver implements StorageDriver {
   disown(request: {
     readonly workerId: string
     readonly inHand: readonly Lease[]
-    readonly olderThanMs: number
+    readonly fetchedBeforeMs: number
   }): Promise<number> {
     return this.#write('disown', { work: (tx) => disown(tx, request), isBeat: true })
   }

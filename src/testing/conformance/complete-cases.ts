@@ -130,6 +130,21 @@ export const completeCases: CaseGroup = {
       expect(await scene.counter('jobs.deduplicated')).toBe(1)
     },
 
+    'a child whose key is held for another payload waits for a person': async (scene) => {
+      const { runtime, expect } = scene
+      const holder = await scene.addKeyed('order-1', { queue: 'other' })
+      const parent = await scene.running()
+      const changed = keyedJob(runtime, 'order-1', { says: { amount: 2 } })
+      await scene.mustSettle(parent.lease, complete({ children: [changed] }), 'completed')
+      expect(await scene.record(changed.id)).toMatchObject({
+        pillar: 'dlq',
+        reason: 'KeyReused',
+        duplicateOf: holder.id,
+        payload: '{"amount":2}',
+      })
+      expect(await scene.place(holder.id)).toBe('pending')
+    },
+
     'a child that is stored already is not stored twice': async (scene) => {
       const { runtime, expect } = scene
       const child = newJob(runtime, { queue: 'other', mayExist: true })

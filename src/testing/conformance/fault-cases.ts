@@ -57,7 +57,7 @@ export const faultCases: CaseGroup = {
       await dying(scene, 'fetch-committed', () => scene.fetch([policy({ fastStart: true })]))
       expect(await scene.place(id)).toBe('processing')
       await scene.elapse(minute)
-      expect(await scene.driver.disown({ workerId: 'worker-1', inHand: [], olderThanMs: second })).toBe(1)
+      expect(await scene.disown(second)).toBe(1)
       expect(await scene.record(id)).toMatchObject({ state: 'pending', attempt: 0, crashCount: 0 })
     },
 

@@ -152,8 +152,7 @@ const rescues: readonly Recipe[] = [
       await scene.add()
       const { lease } = await scene.fetchOne(of)
       await scene.elapse(minute)
-      const request = { workerId: 'worker-1', inHand: [], olderThanMs: second }
-      return { jobId: lease.jobId, act: () => scene.driver.disown(request) }
+      return { jobId: lease.jobId, act: () => scene.disown(second) }
     },
   })),
 ]

@@ -1,4 +1,5 @@
 /** The life of a worker as the storage knows it: one row, one beat, and rows it owns but does not know. */
+import type { BeatVerdict } from '../../core/storage.ts'
 import { complete, release, retry } from './actions.ts'
 import type { CaseGroup } from './cases.ts'
 import { minute, newJob, policy, second } from './new-job.ts'
@@ -6,7 +7,7 @@ import { operator, plain, type Scene } from './scene.ts'
 
 const fast = policy({ fastStart: true })
 
-async function beat(scene: Scene, workerId = 'worker-1'): Promise<unknown> {
+async function beat(scene: Scene, workerId = 'worker-1'): Promise<BeatVerdict> {
   return scene.driver.heartbeat({ workerId, concurrency: 10, runningCount: 2, bufferedCount: 3 })
 }
 
@@ -46,7 +47,7 @@ export const livenessCases: CaseGroup = {
       const { expect } = scene
       await scene.worker('worker-2')
       const before = await beatsOf(scene)
-      expect(await beat(scene)).toEqual({ kind: 'alive', cancelRequested: [] })
+      expect(await beat(scene)).toMatchObject({ kind: 'alive', cancelRequested: [] })
       await beat(scene)
       const after = await beatsOf(scene)
       expect(after['worker-1']).toBeGreaterThan(before['worker-1'] ?? 0)
@@ -61,7 +62,7 @@ export const livenessCases: CaseGroup = {
       expect(await beat(scene)).toEqual({ kind: 'unknown' })
       expect(await beatsOf(scene)).toEqual({})
       await scene.worker('worker-1')
-      expect(await beat(scene)).toEqual({ kind: 'alive', cancelRequested: [] })
+      expect(await beat(scene)).toMatchObject({ kind: 'alive', cancelRequested: [] })
     },
 
     'registering again is no error and keeps the counter rising': async (scene) => {
@@ -81,10 +82,10 @@ export const livenessCases: CaseGroup = {
       await scene.inspector.cancel(running.lease.jobId, operator)
       await scene.inspector.cancel(other.lease.jobId, operator)
       const told = { kind: 'alive', cancelRequested: [running.lease.jobId] }
-      expect(await beat(scene)).toEqual(told)
-      expect(await beat(scene)).toEqual(told)
+      expect(await beat(scene)).toMatchObject(told)
+      expect(await beat(scene)).toMatchObject(told)
       await scene.settle(running.lease, { kind: 'cancel', hold: false })
-      expect(await beat(scene)).toEqual({ kind: 'alive', cancelRequested: [] })
+      expect(await beat(scene)).toMatchObject({ kind: 'alive', cancelRequested: [] })
     },
 
     'H26 a heartbeat keeps no job alive that another worker owns by now': async (scene) => {
@@ -132,8 +133,8 @@ export const livenessCases: CaseGroup = {
       const [known, lost] = await scene.fetch([plain], { limit: 2 })
       const foreign = await scene.fetchOne(plain, { workerId: 'worker-2' })
       await scene.elapse(minute)
-      const request = { workerId: 'worker-1', inHand: [known?.lease ?? foreign.lease], olderThanMs: 10 * second }
-      expect(await scene.driver.disown(request)).toBe(1)
+      const inHand = [known?.lease ?? foreign.lease]
+      expect(await scene.disown(10 * second, inHand)).toBe(1)
       expect(await scene.record(lost?.lease.jobId ?? '')).toMatchObject({
         state: 'pending',
         attempt: 0,
@@ -143,14 +144,25 @@ export const livenessCases: CaseGroup = {
       })
       expect(await scene.place(known?.lease.jobId ?? '')).toBe('fetched')
       expect(await scene.place(foreign.lease.jobId)).toBe('fetched')
-      expect(await scene.driver.disown(request)).toBe(0)
+      expect(await scene.disown(10 * second, inHand)).toBe(0)
     },
 
     'disown leaves a fetch alone that may still be on its way': async (scene) => {
       const job = await scene.fetched()
       await scene.elapse(5 * second)
-      scene.expect(await scene.driver.disown({ workerId: 'worker-1', inHand: [], olderThanMs: 10 * second })).toBe(0)
+      scene.expect(await scene.disown(10 * second)).toBe(0)
       scene.expect(await scene.place(job.lease.jobId)).toBe('fetched')
+    },
+
+    'a disown that is executed late leaves alone what was fetched after its beat': async (scene) => {
+      const { expect } = scene
+      const beatBefore = await beat(scene)
+      const atMs = beatBefore.kind === 'alive' ? beatBefore.atMs : 0
+      await scene.elapse(second)
+      const job = await scene.fetched()
+      await scene.elapse(minute)
+      expect(await scene.driver.disown({ workerId: 'worker-1', inHand: [], fetchedBeforeMs: atMs })).toBe(0)
+      expect(await scene.place(job.lease.jobId)).toBe('fetched')
     },
 
     'disown of a fast start gives the attempt back and makes no suspect': async (scene) => {
@@ -158,7 +170,7 @@ export const livenessCases: CaseGroup = {
       await scene.add()
       await scene.fetchOne(fast)
       await scene.elapse(minute)
-      expect(await scene.driver.disown({ workerId: 'worker-1', inHand: [], olderThanMs: second })).toBe(1)
+      expect(await scene.disown(second)).toBe(1)
       const again = await scene.fetchOne(fast)
       expect(again).toMatchObject({ state: 'processing', attempt: 1, crashCount: 0, suspect: false })
     },
@@ -167,7 +179,7 @@ export const livenessCases: CaseGroup = {
       const { expect } = scene
       const job = await scene.fetched()
       await scene.elapse(minute)
-      await scene.driver.disown({ workerId: 'worker-1', inHand: [], olderThanMs: second })
+      await scene.disown(second)
       expect(await scene.start(job.lease, plain)).toEqual({ kind: 'lost' })
       for (const action of [complete(), retry(), release]) {
         expect(await scene.settle(job.lease, action)).toEqual({ kind: 'lost' })
@@ -180,8 +192,7 @@ export const livenessCases: CaseGroup = {
       await scene.mustSettle(first.lease, release, 'released')
       const again = await scene.fetchOne(plain)
       await scene.elapse(minute)
-      const request = { workerId: 'worker-1', inHand: [first.lease], olderThanMs: second }
-      scene.expect(await scene.driver.disown(request)).toBe(1)
+      scene.expect(await scene.disown(second, [first.lease])).toBe(1)
       scene.expect(await scene.start(again.lease, plain)).toEqual({ kind: 'lost' })
     },
   },

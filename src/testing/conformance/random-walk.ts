@@ -125,9 +125,9 @@ export class RandomWalk {
   }
 
   async #disown(): Promise<void> {
-    const { driver, runtime } = this.#scene
+    const { runtime } = this.#scene
     const inHand = runtime.chance.shuffle(this.#leases.map(({ lease }) => lease)).slice(0, 10)
-    await driver.disown({ workerId: runtime.chance.pick(workers), inHand, olderThanMs: second })
+    await this.#scene.disown(second, inHand, runtime.chance.pick(workers))
   }
 
   async #cancel(): Promise<void> {

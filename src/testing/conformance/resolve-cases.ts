@@ -16,7 +16,7 @@ import {
   startedAgain,
   states,
 } from './ledger-steps.ts'
-import { hour, keyedJob, newJob } from './new-job.ts'
+import { day, hour, keyedJob, newJob } from './new-job.ts'
 import { keyed, type Scene } from './scene.ts'
 
 const bob = { actor: 'bob', note: 'second click' }
@@ -211,6 +211,19 @@ export const resolveCases: CaseGroup = {
       await scene.mustSettle(again.lease, complete({ guard: true, compensated: true, result: null }), 'completed')
       expect(await scene.marker(hash)).toMatchObject({ state: 'compensated', jobId })
       expect(await scene.send(keyedJob(runtime, 'order-1'))).toEqual({ kind: 'compensated', jobId })
+    },
+
+    'what comes after an operation that was undone is the next one': async (scene) => {
+      const { expect, runtime } = scene
+      const { jobId } = await handlerInDoubt(scene)
+      await mustResolve(scene, jobId, { decision: 'compensate' })
+      const again = await startedAgain(scene)
+      const { generation } = await scene.record(jobId)
+      await scene.mustSettle(again.lease, complete({ guard: true, compensated: true, result: null }), 'completed')
+      await scene.elapse(61 * day)
+      const next = keyedJob(runtime, 'order-1')
+      await scene.insert(next)
+      expect((await scene.record(next.id)).generation).toBe(generation + 1)
     },
 
     'compensate waits until it is known what has to be undone': async (scene) => {

@@ -165,6 +165,13 @@ export class Scene {
     return job
   }
 
+  /** Disowns what the worker does not know and fetched longer ago than this, as its heart does after a beat. */
+  async disown(olderThanMs: number, inHand: readonly Lease[] = [], workerId = 'worker-1'): Promise<number> {
+    const beat = await this.driver.heartbeat({ workerId, concurrency: 10, runningCount: 0, bufferedCount: 0 })
+    const atMs = beat.kind === 'alive' ? beat.atMs : 0
+    return this.driver.disown({ workerId, inHand, fetchedBeforeMs: atMs - olderThanMs })
+  }
+
   // ---- settle
 
   async settle(lease: Lease, action: SettleAction): Promise<SettleVerdict> {

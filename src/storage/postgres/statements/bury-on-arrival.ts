@@ -4,13 +4,15 @@ import { appendHistory, serializeFailure } from '../../../core/failure.ts'
 import type { DeadOnArrival } from '../../../core/storage.ts'
 import type { Transaction } from '../transactions.ts'
 import { incomingColumns, rowsOf } from './incoming-rows.ts'
+import { operationOf } from './markers.ts'
 
 // Of two senders that repeat the same conflict at once one waits here for the other; the lock ends with the transaction.
-const takeTurn = `SELECT pg_advisory_xact_lock(hashtextextended('chokaq dead ' || coalesce($1::text, $2::text), 0))`
-const selectKnown = `SELECT (SELECT chokaq.now_ms()) AS now,
-  EXISTS (SELECT FROM chokaq.jobs_dlq WHERE key_hash = decode($1, 'hex') AND fingerprint IS NOT DISTINCT FROM $2) OR
+const takeTurn = `SELECT 1 AS taken FROM (
+  SELECT pg_advisory_xact_lock(hashtextextended('chokaq dead ' || coalesce($1::text, $2::text), 0))) AS turn`
+const selectKnown = `SELECT (SELECT chokaq.now_ms())::float8 AS now,
+  (EXISTS (SELECT FROM chokaq.jobs_dlq WHERE key_hash = decode($1, 'hex') AND fingerprint IS NOT DISTINCT FROM $2) OR
   EXISTS (SELECT FROM chokaq.jobs_hot WHERE id = $3) OR EXISTS (SELECT FROM chokaq.jobs_archive WHERE id = $3) OR
-  EXISTS (SELECT FROM chokaq.jobs_dlq WHERE id = $3) AS is_known`
+  EXISTS (SELECT FROM chokaq.jobs_dlq WHERE id = $3))::int AS is_known`
 
 const insertDead = `
   INSERT INTO chokaq.jobs_dlq (id, reason, type, queue, priority, run_at, token, generation, attempt, failure_count,
@@ -18,7 +20,7 @@ const insertDead = `
     key_computed, fingerprint, parent_id, duplicate_of, trace_context, tags, payload, failure, history)
   SELECT i.id, $2::text, i.type, i.queue, i.priority, greatest($6::bigint + i.wait, i.due), 0, greatest(1,
       (SELECT max(d.generation) FROM chokaq.jobs_dlq d WHERE d.key_hash = decode(i.key, 'hex')),
-      (SELECT max(e.generation) FROM chokaq.effects e WHERE e.key_ref = i.key),
+      (SELECT max(${operationOf}) FROM chokaq.effects e WHERE e.key_ref = i.key),
       (SELECT m.generation FROM chokaq.idempotency_markers m WHERE m.key_hash = decode(i.key, 'hex'))),
     0, 0, 0, 0, 1, false, $6::bigint, $6::bigint, i.tenant, decode(i.key, 'hex'), i.key_prefix, i.key_scope, false,
     i.fingerprint, i.parent_id, $3::uuid, i.trace_context, i.tags, i.payload::json, $4::text, $5::text

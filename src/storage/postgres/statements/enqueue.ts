@@ -20,6 +20,7 @@ import type { Transaction } from '../transactions.ts'
 import { missingVerdict } from '../transactions.ts'
 import { findHolders } from './enqueue-verdicts.ts'
 import { incomingColumns, rowsOf } from './incoming-rows.ts'
+import { operationOf } from './markers.ts'
 
 /**
  * The rows in the order of their keys, then of their ids: two batches that meet wait for each other in one direction
@@ -44,7 +45,7 @@ const insertRows = `
     SELECT i.id, CASE WHEN i.run_at <= i.now THEN 'pending' ELSE 'scheduled' END, i.type, i.queue, i.priority, i.run_at,
       greatest(1, m.generation,
         (SELECT max(d.generation) FROM chokaq.jobs_dlq d WHERE d.key_hash = i.key_hash),
-        (SELECT max(e.generation) FROM chokaq.effects e WHERE e.key_ref = i.key)), i.now,
+        (SELECT max(${operationOf}) FROM chokaq.effects e WHERE e.key_ref = i.key)), i.now,
       i.tenant, i.key_hash, i.key_prefix, i.key_scope, i.fingerprint, i.parent_id, i.trace_context, i.tags,
       i.payload::json
     FROM i LEFT JOIN LATERAL (SELECT k.generation, k.expires_at FROM chokaq.idempotency_markers k

@@ -1,4 +1,5 @@
 /** What a key leaves behind. Only the holder of the claim writes it, in the transaction that deletes its hot row. */
+import { compensateName } from '../../../core/ledger.ts'
 import type { MarkerState } from '../../../core/inspector.ts'
 import type { HolderState } from '../../../core/storage.ts'
 import type { Session } from '../session.ts'
@@ -34,9 +35,11 @@ export async function deleteMarker(session: Session, keyHash: string): Promise<v
   await session.all(`DELETE FROM chokaq.idempotency_markers WHERE key_hash = decode($1, 'hex')`, keyHash)
 }
 
+// An operation that was undone is over: what comes after it is the next one, and never inherits what was taken back.
+export const operationOf = `generation + (kind = 'checkpoint' AND name = '${compensateName}')::int`
 const selectNewestGeneration = `SELECT greatest(0,
   (SELECT max(generation) FROM chokaq.jobs_dlq WHERE key_hash = decode($1, 'hex')),
-  (SELECT max(generation) FROM chokaq.effects WHERE key_ref = $1)) AS generation`
+  (SELECT max(${operationOf}) FROM chokaq.effects WHERE key_ref = $1)) AS generation`
 
 /**
  * The newest generation that marker, dead rows or effects of a key know of; 0 where they know none. A cancelled or

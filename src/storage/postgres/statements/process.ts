@@ -21,32 +21,33 @@ export async function registerWorker({ session }: Transaction, info: WorkerInfo)
 // One row at least while the worker's own row is there.
 const beat = `
   WITH u AS (UPDATE chokaq.workers SET beat = beat + 1, beat_at = chokaq.now_ms(), concurrency = $2, running_count = $3,
-    buffered_count = $4 WHERE id = $1 RETURNING id)
-  SELECT h.id::text AS id FROM u LEFT JOIN chokaq.jobs_hot h ON h.cancel_requested_at IS NOT NULL AND h.worker_id = u.id
+    buffered_count = $4 WHERE id = $1 RETURNING id, beat_at)
+  SELECT h.id::text AS id, u.beat_at AS at_ms FROM u LEFT JOIN chokaq.jobs_hot h ON h.cancel_requested_at IS NOT NULL AND h.worker_id = u.id
   ORDER BY h.id`
 
 /** heartbeat: moves the counter and tells which of the worker's jobs are to be cancelled. Who: the worker. */
 export async function heartbeat({ session }: Transaction, request: BeatRequest): Promise<BeatVerdict> {
   const { workerId, concurrency, runningCount, bufferedCount } = request
-  const rows = await session.all<{ readonly id: string | null }>(
+  const rows = await session.all<{ readonly id: string | null; readonly at_ms: number }>(
     beat,
     workerId,
     concurrency,
     runningCount,
     bufferedCount,
   )
-  if (rows.length === 0) return { kind: 'unknown' }
-  return { kind: 'alive', cancelRequested: rows.flatMap(({ id }) => (id === null ? [] : [id])) }
+  const [first] = rows
+  if (first === undefined) return { kind: 'unknown' }
+  return { kind: 'alive', cancelRequested: rows.flatMap(({ id }) => (id === null ? [] : [id])), atMs: first.at_ms }
 }
 
 export interface DisownRequest {
   readonly workerId: string
   readonly inHand: readonly Lease[]
-  readonly olderThanMs: number
+  readonly fetchedBeforeMs: number
 }
 
 const selectOwnedBefore = `SELECT h.id::text AS id, h.token FROM chokaq.jobs_hot h
-  WHERE h.worker_id = $1 AND h.fetched_at < (SELECT chokaq.now_ms()) - $2::bigint ORDER BY h.id`
+  WHERE h.worker_id = $1 AND h.fetched_at < $2::bigint ORDER BY h.id`
 const lockOwned = `
   WITH c AS MATERIALIZED (SELECT chokaq.now_ms() AS now)
   SELECT ${hotRowColumns} FROM chokaq.jobs_hot h CROSS JOIN c
@@ -55,11 +56,11 @@ const lockOwned = `
 
 /** The leases that its worker does not know. Read without locks: on most beats there are none. */
 export async function unknownLeases({ session }: Transaction, request: DisownRequest): Promise<readonly Lease[]> {
-  const { workerId, inHand, olderThanMs } = request
+  const { workerId, inHand, fetchedBeforeMs } = request
   const rows = await session.all<{ readonly id: string; readonly token: number }>(
     selectOwnedBefore,
     workerId,
-    Math.ceil(olderThanMs),
+    Math.floor(fetchedBeforeMs),
   )
   const known = new Set(inHand.map(leaseId))
   return rows.map(({ id, token }) => ({ jobId: id, token })).filter((lease) => !known.has(leaseId(lease)))
@@ -67,7 +68,7 @@ export async function unknownLeases({ session }: Transaction, request: DisownReq
 
 /**
  * disown: fetched | processing -> pending, as release and with a new token
- * Precondition: owned by the caller, not in its hands, fetched longer ago than `olderThanMs`.
+ * Precondition: owned by the caller, not in its hands, fetched before `fetchedBeforeMs`.
  * Returns how many went back. Nothing is charged: the reply of the fetch was lost, so no handler ran.
  * Who: the owner, with each beat.
  */

@@ -47,7 +47,7 @@ const completeRows = `
       expires_at = excluded.expires_at, fingerprint = excluded.fingerprint, result = excluded.result, failure = NULL
       WHERE m.job_id = excluded.job_id OR m.expires_at <= excluded.created_at
     RETURNING key_hash),
-  g AS MATERIALIZED (
+  g AS NOT MATERIALIZED (
     SELECT p.*, p.key_hash IS NOT NULL AND p.key_hash NOT IN (SELECT key_hash FROM marked) AS parked
     FROM p WHERE p.id IS NOT NULL),
   dead AS (

@@ -22,6 +22,8 @@ import type { SettleAction, Settlement, SettleOutcome, SettleVerdict } from '../
 import { bisected } from '../batches.ts'
 import type { Session } from '../session.ts'
 import type { Transaction, Unit } from '../transactions.ts'
+import { reusedKey } from '../../reused-key.ts'
+import { buryOnArrival } from './bury-on-arrival.ts'
 import { enqueueAll } from './enqueue.ts'
 import { complete, type Completion } from './settle-complete.ts'
 import { buryDoubtful, settleRest } from './settle-rest.ts'
@@ -120,7 +122,12 @@ async function completeCarefully(
     outcomes.get(leaseId(lease)) === 'completed' ? action.children : [],
   )
   const counters = new CounterSum()
-  await enqueueAll(tx, children, counters)
+  const verdicts = await enqueueAll(tx, children, counters)
+  // A child whose key is held for another payload would be lost silently; it waits for a person instead.
+  for (const [n, verdict] of verdicts.entries()) {
+    const child = children[n]
+    if (verdict.kind === 'key-reused' && child !== undefined) await buryOnArrival(tx, reusedKey(child, verdict.jobId))
+  }
   await tx.session.addCounters(counters)
   return verdictsOf(completions, new Map([...buried, ...outcomes]))
 }

@@ -1,6 +1,7 @@
 /** What a key leaves behind. Only the holder of the claim writes it, in the transaction that deletes its hot row. */
 import { failureOf } from '../../row-mapping.ts'
 import type { StoredFailure } from '../../../core/failure.ts'
+import { compensateName } from '../../../core/ledger.ts'
 import type { MarkerState } from '../../../core/inspector.ts'
 import type { HolderState } from '../../../core/storage.ts'
 import type { Session } from '../session.ts'
@@ -85,7 +86,9 @@ export function deleteMarker(session: Session, keyHash: string): boolean {
 }
 
 const selectNewestDead = `SELECT max(generation) AS generation FROM chokaq_jobs_dlq WHERE key_hash = ?`
-const selectNewestEffect = `SELECT max(generation) AS generation FROM chokaq_effects WHERE key_ref = ?`
+// An operation that was undone is over: what comes after it is the next one, and never inherits what was taken back.
+const selectNewestEffect = `SELECT max(generation + (kind = 'checkpoint' AND name = '${compensateName}')) AS generation
+  FROM chokaq_effects WHERE key_ref = ?`
 
 /**
  * The newest generation that marker, dead rows or effects of a key know of; 0 where they know none. A cancelled or

@@ -27,7 +27,7 @@ export function heartbeat({ session, nowMs }: Transaction, request: BeatRequest)
   const { workerId, concurrency, runningCount, bufferedCount } = request
   if (session.run(beat, nowMs, concurrency, runningCount, bufferedCount, workerId) === 0) return { kind: 'unknown' }
   const rows = session.all<{ readonly id: string }>(selectCancelRequested, workerId)
-  return { kind: 'alive', cancelRequested: rows.map(({ id }) => id) }
+  return { kind: 'alive', cancelRequested: rows.map(({ id }) => id), atMs: nowMs }
 }
 
 const selectOwnedBefore = `SELECT rowid, id, token FROM chokaq_jobs_hot INDEXED BY chokaq_jobs_hot_owned
@@ -36,22 +36,22 @@ const giveBackDisowned = `UPDATE chokaq_jobs_hot SET ${giveBack}, token = ? WHER
 
 /**
  * disown: fetched | processing -> pending, as release and with a new token
- * Precondition: owned by the caller, not in its hands, fetched longer ago than `olderThanMs`.
+ * Precondition: owned by the caller, not in its hands, fetched before `fetchedBeforeMs`.
  * Returns how many went back. Nothing is charged: the reply of the fetch was lost, so no handler ran.
  * Who: the owner, with each beat.
  */
 export function disown(
   tx: Transaction,
-  request: { readonly workerId: string; readonly inHand: readonly Lease[]; readonly olderThanMs: number },
+  request: { readonly workerId: string; readonly inHand: readonly Lease[]; readonly fetchedBeforeMs: number },
 ): number {
-  const { session, nowMs } = tx
+  const { session } = tx
   const inHand = new Set(request.inHand.map(leaseId))
   const lost = session
     .all<{
       readonly rowid: number
       readonly id: string
       readonly token: number
-    }>(selectOwnedBefore, request.workerId, Math.floor(nowMs - request.olderThanMs))
+    }>(selectOwnedBefore, request.workerId, Math.floor(request.fetchedBeforeMs))
     .filter(({ id, token }) => !inHand.has(leaseId({ jobId: id, token })))
   if (lost.length === 0) return 0
   let token = session.reserveTokens(lost.length)

@@ -1,10 +1,12 @@
 /** The usual end of a job, kept lean: one read, one copy, one delete, and the marker where it has a key. */
 import type { CounterSum } from '../../../core/counters.ts'
+import type { NewJob } from '../../../core/job.ts'
 import type { Lease } from '../../../core/lease.ts'
 import type { SettleAction, SettleVerdict } from '../../../core/storage.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
-import { enqueueOne } from './enqueue.ts'
+import { reusedKey } from '../../reused-key.ts'
+import { buryOnArrival, enqueueOne } from './enqueue.ts'
 import { type HotRow, hotRowColumns, leaveStub, moveToArchive, moveToDlq, plainBurial } from './leave-hot.ts'
 import { hasDouble, hasDoubt } from './ledger.ts'
 import { findLiveMarker, writeMarker } from './markers.ts'
@@ -60,7 +62,7 @@ export function complete(
     writeMarker(session, { ...key, state, result: action.result, expiresAtMs }, nowMs)
     counters.add('idempotency.claims', row, 'completed')
   }
-  for (const child of action.children) enqueueOne(tx, child, counters)
+  for (const child of action.children) enqueueChild(tx, child, counters)
   if (action.keep.kind === 'stub') leaveStub(tx, rowid, Math.ceil(nowMs + action.keep.forMs))
   else moveToArchive(tx, rowid, 'completed', null, action.result)
   counters.add('jobs.completed', row)
@@ -73,6 +75,12 @@ function inDoubt(tx: Transaction, rowid: number, counters: CounterSum): SettleVe
   if (row === undefined) return { kind: 'lost' }
   moveToDlq(tx, row, { ...plainBurial, reason: 'InDoubt', kind: 'InDoubt', failure: null, hold: true }, counters)
   return { kind: 'settled', outcome: 'dead', repeated: false }
+}
+
+/** A child whose key is held for another payload would be lost silently; it waits for a person instead. */
+function enqueueChild(tx: Transaction, child: NewJob, counters: CounterSum): void {
+  const verdict = enqueueOne(tx, child, counters)
+  if (verdict.kind === 'key-reused') buryOnArrival(tx, reusedKey(child, verdict.jobId))
 }
 
 const selectWhole = `SELECT ${hotRowColumns} FROM chokaq_jobs_hot WHERE rowid = ?`
