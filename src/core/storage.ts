@@ -136,8 +136,10 @@ export type SettleAction =
       readonly guard?: true
       /** Its effects were undone: the marker says `compensated`, so that a late duplicate never acts again. */
       readonly compensated?: true
-      /** Jobs the handler enqueued: they commit with the completion. A child whose key is held is left out, counted; one
-       * whose key is held for another payload is kept in the DLQ as KeyReused. */
+      /**
+       * Jobs the handler enqueued: they commit with the completion. A child whose key is held is left out, counted; one
+       * whose key is held for another payload is kept in the DLQ as KeyReused.
+       */
       readonly children: readonly NewJob[]
     }
   | {

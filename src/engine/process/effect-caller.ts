@@ -356,8 +356,9 @@ export class EffectCaller {
 
   #providerKey(call: Call, rotations: number): string {
     const { kind, name, item } = call.ref
-    const parts = [kind, name, item, ...(rotations === 0 ? [] : [String(rotations)])]
-    return renderKey(call.effect.provider, this.#services.derive(`effect\n${parts.join('\n')}`))
+    // As JSON, so that no item can look like another one after a rotation.
+    const parts = JSON.stringify([kind, name, item, rotations])
+    return renderKey(call.effect.provider, this.#services.derive(`effect\n${parts}`))
   }
 
   // ---- demands
