@@ -32,7 +32,7 @@ describe("a user's pool that is used up", () => {
     for (const client of held) await client.query('BEGIN')
     const driver = opened(pool)
     await register(driver)
-    expect(await beat(driver)).toEqual({ kind: 'alive', cancelRequested: [] })
+    expect(await beat(driver)).toMatchObject({ kind: 'alive', cancelRequested: [] })
     expect(await roundTrip(driver)).toBe('completed')
     for (const client of held) client.release(true)
     await pool.end()
@@ -42,7 +42,7 @@ describe("a user's pool that is used up", () => {
     const driver = opened(database.url, { poolSize: 1 })
     await register(driver)
     const blocker = await blockMainLane(driver)
-    expect(await beat(driver)).toEqual({ kind: 'alive', cancelRequested: [] })
+    expect(await beat(driver)).toMatchObject({ kind: 'alive', cancelRequested: [] })
     expect(await driver.settle([{ lease: { jobId: runtime.newId(), token: 1 }, action: { kind: 'release' } }])).toEqual(
       [{ kind: 'lost' }],
     )

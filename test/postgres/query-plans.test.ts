@@ -147,7 +147,11 @@ describe(`over ${rowCount} rows no hot statement reads a whole table`, () => {
       ),
     'heartbeat and disown': async () => {
       await driver.heartbeat({ workerId: 'w', concurrency: 1, runningCount: 0, bufferedCount: 0 })
-      await driver.disown({ workerId: 'w', inHand: fetched.slice(0, 10).map(({ lease }) => lease), olderThanMs: 0 })
+      await driver.disown({
+        workerId: 'w',
+        inHand: fetched.slice(0, 10).map(({ lease }) => lease),
+        fetchedBeforeMs: 9e15,
+      })
     },
     'promote, rescue and prune': async () => {
       await driver.promote({ limit: 100 })
