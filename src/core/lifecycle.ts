@@ -197,7 +197,7 @@ export const transitions: readonly Transition[] = [
     to: ['pending'],
     stage: 'process',
     who: 'the owner, for rows it owns but does not know',
-    precondition: 'owner, lease not in hand, fetched longer ago than twice the statement deadline',
+    precondition: 'owner, lease not in hand, fetched more than twice the statement deadline before its last beat',
     does: 'new token, as release; the reply of the fetch was lost, so nothing is charged',
     counters: [],
   },

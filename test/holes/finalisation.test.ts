@@ -2,7 +2,7 @@
 import { createWorker } from 'chokaq/worker'
 import { expect, test } from 'vitest'
 import { capture, capturing, resize, resizing, unguarded } from '../engine/contracts.ts'
-import { sqliteInMemory } from '../engine/storages.ts'
+import { sqliteInMemory } from '../engine/sqlite-storage.ts'
 import { ada, codeOf, gate, worlds } from '../engine/world.ts'
 
 const open = worlds(sqliteInMemory)

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import type { NewJob } from '../../src/core/job.ts'
 import type { Lease } from '../../src/core/lease.ts'
 import { capture, capturing } from '../engine/contracts.ts'
-import { sqliteInMemory } from '../engine/storages.ts'
+import { sqliteInMemory } from '../engine/sqlite-storage.ts'
 import { ada, codeOf, gate, worlds, type World } from '../engine/world.ts'
 
 const open = worlds(sqliteInMemory)

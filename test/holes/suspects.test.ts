@@ -3,7 +3,7 @@ import { defineJob } from 'chokaq'
 import { defineHandler } from 'chokaq/worker'
 import { expect, test } from 'vitest'
 import { resize, resizing } from '../engine/contracts.ts'
-import { sqliteInMemory } from '../engine/storages.ts'
+import { sqliteInMemory } from '../engine/sqlite-storage.ts'
 import { gate, worlds, type World } from '../engine/world.ts'
 
 const open = worlds(sqliteInMemory)

@@ -7,7 +7,7 @@ import { createFakeRuntime } from '../../testing/fake-runtime.ts'
 import { Heart } from './heart.ts'
 
 const config: WorkerConfig = { ...workerDefaults, prefetch: 20, waive: {} }
-const alive: BeatVerdict = { kind: 'alive', cancelRequested: [] }
+const alive: BeatVerdict = { kind: 'alive', cancelRequested: [], atMs: 70_000 }
 const failed = new ChokaQError('CHOKAQ_STORAGE_FAILED', { problem: 'cut' })
 
 function beating(answer: () => Promise<BeatVerdict> = () => Promise.resolve(alive)) {
@@ -46,12 +46,12 @@ function beating(answer: () => Promise<BeatVerdict> = () => Promise.resolve(aliv
 
 describe('Heart', () => {
   test('beats every 5 s, tells of cancels, and disowns what is not in hand', async () => {
-    const verdict: BeatVerdict = { kind: 'alive', cancelRequested: ['j'] }
+    const verdict: BeatVerdict = { kind: 'alive', cancelRequested: ['j'], atMs: 70_000 }
     const { runtime, heart, beats, cancels, disowns, fences } = beating(() => Promise.resolve(verdict))
     await runtime.advance(15_000)
     expect(beats).toEqual([5_000, 10_000, 15_000])
     expect(cancels).toEqual([['j'], ['j'], ['j']])
-    expect(disowns[0]).toEqual({ workerId: 'w', inHand: [{ jobId: 'j', token: 7 }], olderThanMs: 10_000 })
+    expect(disowns[0]).toEqual({ workerId: 'w', inHand: [{ jobId: 'j', token: 7 }], fetchedBeforeMs: 60_000 })
     expect([fences, heart.confirmed]).toEqual([[], true])
     heart.stop()
     expect(runtime.pendingTimerCount()).toBe(0)

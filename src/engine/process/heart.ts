@@ -99,7 +99,7 @@ export class Heart {
       }
       this.#confirmedMs = sentMs
       if (verdict.cancelRequested.length > 0) this.#parts.onCancel(verdict.cancelRequested)
-      if (!this.#hasStopped()) await this.#disown()
+      if (!this.#hasStopped()) await this.#disown(verdict.atMs)
     } catch (error) {
       const sinceBeatMs = Math.round(this.#sinceBeatMs())
       events.emit({ name: 'worker.beat_failed', workerId, failure: describeFailure(error), sinceBeatMs })
@@ -108,10 +108,14 @@ export class Heart {
     }
   }
 
-  async #disown(): Promise<void> {
+  /**
+   * A fetch that was executed two statement deadlines before this beat has delivered its reply or lost it. The bound is
+   * the beat's own time: a disown that is itself executed late must not reach rows that were fetched since.
+   */
+  async #disown(beatAtMs: number): Promise<void> {
     const { driver, runtime, config, workerId, inHand, events } = this.#parts
-    const olderThanMs = 2 * config.statementDeadlineMs
-    const call = driver.disown({ workerId, inHand: inHand(), olderThanMs })
+    const fetchedBeforeMs = beatAtMs - 2 * config.statementDeadlineMs
+    const call = driver.disown({ workerId, inHand: inHand(), fetchedBeforeMs })
     const disownedCount = await withDeadline(runtime.scheduler, config.statementDeadlineMs, 'disown', call)
     if (disownedCount > 0) events.emit({ name: 'worker.disowned', workerId, disownedCount })
   }

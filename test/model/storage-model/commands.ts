@@ -256,7 +256,7 @@ const identity = { host: 'h', bootId: undefined, pidNamespace: undefined, pid: 1
 
 function disown(worker: string): Command {
   return command(`disown by ${worker}`, ['disown'], async (model, real) => {
-    const count = await real.driver.disown({ workerId: worker, inHand: [], olderThanMs: 1_000 })
+    const count = await real.driver.disown({ workerId: worker, inHand: [], fetchedBeforeMs: model.nowMs - 1_000 })
     const lost = model.jobs.filter((job) => job.worker === worker && job.fetchedAtMs < model.nowMs - 1_000)
     expect(count).toBe(lost.length)
     for (const job of lost.sort((a, b) => (a.id < b.id ? -1 : 1))) {
