@@ -126,7 +126,9 @@ async function completeCarefully(
   // A child whose key is held for another payload would be lost silently; it waits for a person instead.
   for (const [n, verdict] of verdicts.entries()) {
     const child = children[n]
-    if (verdict.kind === 'key-reused' && child !== undefined) await buryOnArrival(tx, reusedKey(child, verdict.jobId))
+    if (verdict.kind !== 'key-reused' || child === undefined) continue
+    // Accepted with its parent, and dead at once: counted as both, so that the books balance.
+    if (await buryOnArrival(tx, reusedKey(child, verdict.jobId))) counters.add('jobs.enqueued', child)
   }
   await tx.session.addCounters(counters)
   return verdictsOf(completions, new Map([...buried, ...outcomes]))

@@ -80,7 +80,9 @@ function inDoubt(tx: Transaction, rowid: number, counters: CounterSum): SettleVe
 /** A child whose key is held for another payload would be lost silently; it waits for a person instead. */
 function enqueueChild(tx: Transaction, child: NewJob, counters: CounterSum): void {
   const verdict = enqueueOne(tx, child, counters)
-  if (verdict.kind === 'key-reused') buryOnArrival(tx, reusedKey(child, verdict.jobId))
+  if (verdict.kind !== 'key-reused' || !buryOnArrival(tx, reusedKey(child, verdict.jobId))) return
+  // Accepted with its parent, and dead at once: counted as both, so that the books balance.
+  counters.add('jobs.enqueued', child)
 }
 
 const selectWhole = `SELECT ${hotRowColumns} FROM chokaq_jobs_hot WHERE rowid = ?`
