@@ -2,6 +2,7 @@
 // the tree and expects the named tests to fail: a guard that can be removed unnoticed is not held by anything.
 // test/holes/guards.test.ts keeps the texts up to date.
 
+import { effectGuards } from './effect-guards.ts'
 import { guard, type Guard } from './guard.ts'
 
 const conformance = 'test/conformance/sqlite-memory.test.ts'
@@ -152,16 +153,16 @@ const claims: readonly Guard[] = [
     'H9',
     'marker and archive are one transaction',
     `${statements}/settle-complete.ts`,
-    '  for (const child of action.children) enqueueOne(tx, child, counters)\n',
+    '  for (const child of action.children) enqueueChild(tx, child, counters)\n',
     `  session.run('COMMIT')\n  session.run('BEGIN IMMEDIATE')
-  for (const child of action.children) enqueueOne(tx, child, counters)\n`,
+  for (const child of action.children) enqueueChild(tx, child, counters)\n`,
     { [conformance]: ['H9 a completion that died before its commit'] },
   ),
   guard(
     'K20',
     'children are stored with the completion',
     `${statements}/settle-complete.ts`,
-    '  for (const child of action.children) enqueueOne(tx, child, counters)\n',
+    '  for (const child of action.children) enqueueChild(tx, child, counters)\n',
     '',
     { [conformance]: ['children commit with the completion'] },
   ),
@@ -381,4 +382,4 @@ const endings: readonly Guard[] = [
   ),
 ]
 
-export const guards: readonly Guard[] = [...ownership, ...claims, ...endings]
+export const guards: readonly Guard[] = [...ownership, ...claims, ...endings, ...effectGuards]
