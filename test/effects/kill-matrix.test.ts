@@ -1,8 +1,8 @@
 // A part of the kill matrix that fits into every run; all of it by `npm run proof:effects`.
 import { describe, expect, test } from 'vitest'
-import { crashStorages } from '../crash/storages.ts'
 import { mailCount, mails, modes, points } from './fixtures/two-effects.ts'
 import { allCells, EffectRun, nameOf, runCell, scenarios, type Cell } from './kill-matrix.ts'
+import { effectStorages } from './storages.ts'
 
 /** Each boundary, each way to settle a doubt and each scenario at least twice. */
 const representative: readonly Cell[] = [
@@ -17,14 +17,29 @@ const representative: readonly Cell[] = [
   { point: 'after-settle', what: 'b', mode: 'key', scenario: 'one crash' },
 ]
 
+/** What may differ on a server: it keeps what a connection left behind, and ends the transaction of one who stands still. */
+const onServer: readonly Cell[] = [
+  { point: 'before-intent', what: 'b', mode: 'key', scenario: 'old owner wakes' },
+  { point: 'in-call', what: 'b', mode: 'reconcile', scenario: 'old owner wakes' },
+  { point: 'acted', what: 'b', mode: 'key', scenario: 'two crashes' },
+  { point: 'before-outcome', what: 'a', mode: 'neither', scenario: 'one crash' },
+  { point: 'before-settle', what: 'b', mode: 'reconcile', scenario: 'one crash' },
+]
+
+const runs = effectStorages().map((storage) => ({
+  name: storage.name,
+  storage,
+  cells: storage.name === 'SQLite' ? representative : onServer,
+}))
+
 test('the matrix has every boundary of both effects, every way to settle and every scenario', () => {
   const cells = allCells()
   expect(new Set(cells.map(nameOf)).size).toBe(cells.length)
   expect(cells).toHaveLength((2 * points.length - 2) * modes.length * scenarios.length)
 })
 
-describe.each(crashStorages)('the kill matrix on $name', (storage) => {
-  test.concurrent.each(representative.map((cell) => [nameOf(cell), cell] as const))(
+describe.each(runs)('the kill matrix on $name', ({ storage, cells }) => {
+  test.concurrent.each(cells.map((cell) => [nameOf(cell), cell] as const))(
     '%s: it acted once, or a person is asked',
     async (_name, cell) => {
       const result = await runCell(storage, cell)
@@ -36,7 +51,7 @@ describe.each(crashStorages)('the kill matrix on $name', (storage) => {
   test.concurrent(
     'E22 a real SIGKILL in mail 237 of 500: it resumes there, and each is sent once',
     async () => {
-      const run = new EffectRun(storage)
+      const run = new EffectRun(await storage.create())
       try {
         const id = await run.enqueue(mails)
         const first = run.worker('key', { point: 'acted', what: 'mail-237', how: 'kill' })

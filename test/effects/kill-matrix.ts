@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createChokaQ } from '../../src/engine/enqueue/client.ts'
 import { openStorage } from '../crash/fixtures/open-storage.ts'
-import type { CrashStorage } from '../crash/storages.ts'
 import { until } from '../crash/until.ts'
 import {
   modes,
@@ -17,6 +16,7 @@ import {
   type Point,
   type Strike,
 } from './fixtures/two-effects.ts'
+import type { EffectDatabase, EffectStorage } from './storages.ts'
 
 export const scenarios = ['one crash', 'two crashes', 'old owner wakes'] as const
 export type Scenario = (typeof scenarios)[number]
@@ -62,12 +62,12 @@ const register = new URL('../../node_modules/jiti/lib/jiti-register.mjs', import
 export class EffectRun {
   readonly folder: string
   readonly chokaq: ReturnType<typeof createChokaQ>
-  readonly #database: ReturnType<CrashStorage['create']>
+  readonly #database: EffectDatabase
   readonly #children: { readonly child: ChildProcess; readonly ended: Promise<void> }[] = []
   #count = 0
 
-  constructor(storage: CrashStorage) {
-    this.#database = storage.create()
+  constructor(database: EffectDatabase) {
+    this.#database = database
     this.folder = this.#database.folder
     mkdirSync(join(this.folder, 'acts'))
     this.chokaq = createChokaQ({ storage: openStorage(this.#database.url) })
@@ -140,12 +140,12 @@ export class EffectRun {
       await ended
     }
     await this.chokaq.close()
-    this.#database.remove()
+    await this.#database.remove()
   }
 }
 
-export async function runCell(storage: CrashStorage, cell: Cell): Promise<CellResult> {
-  const run = new EffectRun(storage)
+export async function runCell(storage: EffectStorage, cell: Cell): Promise<CellResult> {
+  const run = new EffectRun(await storage.create())
   try {
     const { point, what, mode, scenario } = cell
     const id = await run.enqueue(twoEffects)
@@ -186,7 +186,7 @@ function broken({ mode, scenario }: Cell, [a, b]: readonly [number, number], end
 
 /** Runs cells side by side: they mostly wait for a worker to be found dead. */
 export async function runCells(
-  storage: CrashStorage,
+  storage: EffectStorage,
   cells: readonly Cell[],
   width: number,
   onResult: (cell: Cell, result: CellResult) => void,

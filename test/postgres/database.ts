@@ -30,10 +30,12 @@ export interface TestDatabase {
 export interface DatabaseOptions {
   /** Without the schema: for tests of the installation itself. */
   readonly isEmpty?: boolean
+  /** Where the server of this run is, for programs that are no test files. */
+  readonly folder?: string
 }
 
 export async function createDatabase(options: DatabaseOptions = {}): Promise<TestDatabase> {
-  const folder = inject('postgresFolder')
+  const folder = options.folder ?? inject('postgresFolder')
   const { url } = await sharedServer(folder)
   const name = `chokaq_test_${process.pid}_${randomBytes(4).toString('hex')}`
   if (options.isEmpty !== true) await ensureTemplate(url)
