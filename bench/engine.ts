@@ -1,7 +1,7 @@
 /** The engine as a user has it: a client, a worker and no-op jobs. */
 import { createChokaQ, defineJob, type ChokaQ } from 'chokaq'
 import { sqlite } from 'chokaq/sqlite'
-import { createWorker, defineHandler, type Worker } from 'chokaq/worker'
+import { createWorker, defineEffect, defineHandler, noKey, type Worker } from 'chokaq/worker'
 import { z } from 'zod'
 
 export const payload = { invoiceId: 'inv_000000', amountCents: 1_299, email: 'a@example.com' }
@@ -15,7 +15,17 @@ export const keyedJob = defineJob({
   key: (p) => p.invoiceId,
   duplicateWindow: '1d',
 })
-export type Variant = 'unkeyed' | 'keyed' | 'keep: 0'
+export type Variant = 'unkeyed' | 'keyed' | 'keep: 0' | 'one effect'
+
+const act = defineEffect({
+  name: 'act',
+  provider: noKey('nobody'),
+  run: async (input: { readonly id: string }) => ({ id: input.id }),
+})
+
+function isKeyed(variant: Variant): boolean {
+  return variant === 'keyed' || variant === 'one effect'
+}
 
 export function open(path: string): ChokaQ {
   return createChokaQ({ storage: sqlite(path) })
@@ -28,7 +38,7 @@ export async function fill(chokaq: ChokaQ, variant: Variant, count: number): Pro
       ...payload,
       invoiceId: `inv_${from + i}`,
     }))
-    await chokaq.enqueueMany(variant === 'keyed' ? keyedJob : plainJob, payloads)
+    await chokaq.enqueueMany(isKeyed(variant) ? keyedJob : plainJob, payloads)
   }
 }
 
@@ -37,14 +47,26 @@ export async function drain(chokaq: ChokaQ, variant: Variant, count: number, con
   let left = count
   let finish: () => void = () => undefined
   const finished = new Promise<void>((resolve) => (finish = resolve))
-  const handler = defineHandler(variant === 'keyed' ? keyedJob : plainJob, {
-    sideEffects: 'none',
-    ...(variant === 'keep: 0' ? { keep: { completed: 0 as const } } : {}),
-    async run() {
-      left -= 1
-      if (left === 0) finish()
-    },
-  })
+  const ran = (): void => {
+    left -= 1
+    if (left === 0) finish()
+  }
+  const handler =
+    variant === 'one effect'
+      ? defineHandler(keyedJob, {
+          sideEffects: 'effects',
+          effects: { act },
+          whenInterrupted: 'resume',
+          async run(p, ctx) {
+            await ctx.effects.act({ id: p.invoiceId })
+            ran()
+          },
+        })
+      : defineHandler(isKeyed(variant) ? keyedJob : plainJob, {
+          sideEffects: 'none',
+          ...(variant === 'keep: 0' ? { keep: { completed: 0 as const } } : {}),
+          run: async () => ran(),
+        })
   const worker = createWorker({ chokaq, handlers: [handler], concurrency })
   await worker.start()
   await finished

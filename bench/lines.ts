@@ -96,16 +96,18 @@ export async function enqueueLines({ rounds, singleCount, drainCount }: Sizes): 
 }
 
 export async function drainLines({ rounds, drainCount }: Sizes): Promise<readonly Line[]> {
-  const [unkeyed = 0, keyed = 0, kept = 0, bare = 0] = await inTurn(rounds, [
+  const [unkeyed = 0, keyed = 0, kept = 0, effect = 0, bare = 0] = await inTurn(rounds, [
     () => engineDrain('unkeyed', drainCount),
     () => engineDrain('keyed', drainCount),
     () => engineDrain('keep: 0', drainCount),
+    () => engineDrain('one effect', drainCount),
     () => bareDrain(drainCount),
   ])
   return [
     compared('drain of no-op jobs, unkeyed', [unkeyed, bare], 'the bare fetch and settle loop', 0.3),
     compared('drain of no-op jobs, keyed', [keyed, bare], 'the bare fetch and settle loop', 0.2),
     compared('drain of no-op jobs, keep: 0', [kept, bare], 'the bare fetch and settle loop'),
+    compared('drain with one effect each', [effect, keyed], 'the keyed drain', 0.4),
   ]
 }
 

@@ -32,6 +32,8 @@ export interface ConnectionSettings {
 /** How much longer the client waits than the server's own timeout. */
 const clientGraceMs = 1_000
 const keepAliveDelayMs = 10_000
+/** How long a close waits for the other end; a half-open socket would never tell. */
+const farewellMs = 1_000
 
 export class Connection {
   readonly #client: PgClient
@@ -98,10 +100,20 @@ export class Connection {
     else this.#client.unref?.()
   }
 
-  /** Says good-bye where somebody listens; a broken or busy one is cut. Never rejects. */
+  /**
+   * Says good-bye where somebody listens; a broken or busy one is cut. Never rejects. It keeps the process alive until it
+   * is done: a program that has nothing else to do would end in the middle of `await close()`.
+   */
   async close(): Promise<void> {
     this.#isBroken = true
-    await this.#client.end().catch(() => undefined)
+    this.hold(true)
+    let timer: NodeJS.Timeout | undefined
+    const limit = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, farewellMs)
+    })
+    await Promise.race([this.#client.end().catch(() => undefined), limit])
+    clearTimeout(timer)
+    this.hold(false)
   }
 }
 

@@ -228,8 +228,8 @@ export async function purge(
   const { sql, values } = conditionsOf('dlq', filter ?? {}, 3)
   const ids = jobIds?.filter(isUuid) ?? null
   const rows = await session.all<{ readonly queue: string; readonly type: string }>(
-    `DELETE FROM chokaq.jobs_dlq t WHERE t.id IN (SELECT id FROM chokaq.jobs_dlq WHERE NOT in_doubt
-        AND ($1::uuid[] IS NULL OR id = ANY($1::uuid[])) AND ${sql} ORDER BY created_at, id LIMIT $2 FOR UPDATE)
+    `DELETE FROM chokaq.jobs_dlq t WHERE t.id = ANY(ARRAY(SELECT id FROM chokaq.jobs_dlq WHERE NOT in_doubt
+        AND ($1::uuid[] IS NULL OR id = ANY($1::uuid[])) AND ${sql} ORDER BY created_at, id LIMIT $2 FOR UPDATE))
       RETURNING t.queue, t.type`,
     ids,
     Math.max(0, Math.trunc(limit)),

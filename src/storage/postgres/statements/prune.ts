@@ -10,9 +10,10 @@ interface Deleted {
   readonly type: string
 }
 
-// Two sweepers at once share the work instead of waiting for each other. The queues are found by one index step each.
-const oldRows = (table: string, isOld: string): string => `DELETE FROM chokaq.${table} t WHERE t.id IN (
-    SELECT o.id FROM chokaq.${table} o WHERE ${isOld} FOR UPDATE SKIP LOCKED) RETURNING t.queue, t.type`
+// As an array, which is computed once: a plan that probes `IN (SELECT … LIMIT … SKIP LOCKED)` again for each row deletes
+// more than the limit. Two sweepers at once share the work instead of waiting for each other. The queues are found by one index step each.
+const oldRows = (table: string, isOld: string): string => `DELETE FROM chokaq.${table} t WHERE t.id = ANY(ARRAY(
+    SELECT o.id FROM chokaq.${table} o WHERE ${isOld} FOR UPDATE SKIP LOCKED)) RETURNING t.queue, t.type`
 const queuesOf = (table: string, isKept: string): string => `
   WITH RECURSIVE q AS (
     (SELECT t.queue FROM chokaq.${table} t WHERE ${isKept} ORDER BY t.queue LIMIT 1)
@@ -45,10 +46,10 @@ const deleteStubs = oldRows(
   'jobs_archive',
   'o.expires_at IS NOT NULL AND o.expires_at <= (SELECT chokaq.now_ms()) ORDER BY o.expires_at LIMIT $1',
 )
-const deleteMarkers = `DELETE FROM chokaq.idempotency_markers m WHERE m.key_hash IN (
+const deleteMarkers = `DELETE FROM chokaq.idempotency_markers m WHERE m.key_hash = ANY(ARRAY(
     SELECT o.key_hash FROM chokaq.idempotency_markers o
     WHERE o.expires_at IS NOT NULL AND o.expires_at <= (SELECT chokaq.now_ms())
-    ORDER BY o.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED) RETURNING 1`
+    ORDER BY o.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING 1`
 
 const maxRolledUpRows = 20_000
 // Sorted, so that two sweepers take the totals in the same order. A reader sums both tables in one snapshot.

@@ -113,9 +113,9 @@ function interrupted(row: HotRow, crashCount: number): StoredFailure {
 
 const selectNextDue = `SELECT (SELECT min(run_at) FROM chokaq.jobs_hot WHERE state = 'scheduled') AS run_at,
   chokaq.now_ms() AS now`
-const promoteDue = `UPDATE chokaq.jobs_hot h SET state = 'pending' WHERE h.id IN (
+const promoteDue = `UPDATE chokaq.jobs_hot h SET state = 'pending' WHERE h.id = ANY(ARRAY(
     SELECT d.id FROM chokaq.jobs_hot d WHERE d.state = 'scheduled' AND d.run_at <= (SELECT chokaq.now_ms())
-    ORDER BY d.run_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+    ORDER BY d.run_at LIMIT $1 FOR UPDATE SKIP LOCKED))
   RETURNING 1`
 
 interface NextDue {
