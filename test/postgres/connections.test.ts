@@ -1,8 +1,11 @@
 // Connections that are used up, ended, half open or refused cost nobody a lease, and never end the process.
+import { execFile } from 'node:child_process'
 import { createServer, connect as connectTo, type AddressInfo, type Server, type Socket } from 'node:net'
 import { mkdtempSync, chmodSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import pg from 'pg'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { isTransient } from '../../src/core/errors.ts'
@@ -154,12 +157,13 @@ async function proxyTo(url: string): Promise<Proxy> {
   const { hostname, port } = new URL(url)
   const sockets = new Set<Socket>()
   let lost = new WeakSet<Socket>()
-  const server: Server = createServer((incoming) => {
-    const outgoing = connectTo(Number(port), hostname)
+  const server: Server = createServer({ allowHalfOpen: true }, (incoming) => {
+    const outgoing = connectTo({ port: Number(port), host: hostname, allowHalfOpen: true })
     const pass = (from: Socket, to: Socket): void => {
       sockets.add(from)
       from.on('error', () => to.destroy())
       from.on('close', () => (lost.has(incoming) ? undefined : to.destroy()))
+      from.on('end', () => (lost.has(incoming) ? undefined : to.end()))
       from.on('data', (data) => (lost.has(incoming) ? undefined : to.write(data)))
     }
     pass(incoming, outgoing)
@@ -195,6 +199,16 @@ describe('a connection that is half open', () => {
     await driver.close()
     proxy.close()
   })
+
+  it('does not hold up a close', async () => {
+    const proxy = await proxyTo(database.url)
+    const driver = opened(proxy.url)
+    await register(driver)
+    expect(await roundTrip(driver)).toBe('completed')
+    proxy.blackHole()
+    await driver.close()
+    proxy.close()
+  })
 })
 
 describe('behind a pooler in transaction mode', () => {
@@ -213,6 +227,13 @@ describe('behind a pooler in transaction mode', () => {
 })
 
 describe('a closed storage', () => {
+  it('was closed before the program ended, even where that was all it had to do', async () => {
+    const register = new URL('../../node_modules/jiti/lib/jiti-register.mjs', import.meta.url).href
+    const program = fileURLToPath(new URL('fixtures/close-and-end.ts', import.meta.url))
+    const words = ['--conditions=chokaq-source', '--import', register, program, database.url]
+    expect(await promisify(execFile)(process.execPath, words)).toMatchObject({ stdout: 'closed' })
+  })
+
   it('leaves no connection behind', async () => {
     const driver = opened(database.url)
     driver.onWake(() => undefined)
