@@ -23,7 +23,7 @@ const onServer: readonly Cell[] = [
   { point: 'in-call', what: 'b', mode: 'reconcile', scenario: 'old owner wakes' },
   { point: 'acted', what: 'b', mode: 'key', scenario: 'two crashes' },
   { point: 'before-outcome', what: 'a', mode: 'neither', scenario: 'one crash' },
-  { point: 'before-settle', what: 'b', mode: 'reconcile', scenario: 'one crash' },
+  { point: 'in-outcome', what: 'b', mode: 'reconcile', scenario: 'old owner wakes' },
 ]
 
 const runs = effectStorages().map((storage) => ({

@@ -112,6 +112,8 @@ export class EffectRun {
       stop: async () => {
         child.kill('SIGTERM')
         await until(`${name} to stop`, deadlineMs, () => child.exitCode !== null || child.signalCode !== null)
+        // Where the job was over early, the signal may have come before anybody listened.
+        if ((child.exitCode ?? 0) !== 0) throw new Error(`${name} ended with ${child.exitCode}`)
       },
     }
   }
