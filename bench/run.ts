@@ -1,5 +1,5 @@
 /**
- * npm run bench [-- --json] [-- --quick]: the engine on SQLite with synchronous=FULL beside the bare loop, in one run.
+ * npm run bench [-- --json] [-- --quick] [-- --only enqueueLines,oneProcessLatency]: the engine on SQLite with synchronous=FULL beside the bare loop, in one run.
  * Absolute rates are this machine's; compare the ratios.
  */
 import {
@@ -28,7 +28,9 @@ async function main(args: readonly string[]): Promise<void> {
   const json = args.includes('--json')
   const sizes = args.includes('--quick') ? quick : full
   const lines: Line[] = []
+  const only = args.includes('--only') ? (args[args.indexOf('--only') + 1] ?? '').split(',') : undefined
   for (const part of [enqueueLines, drainLines, archiveLine, oneProcessLatency, twoProcessLatency, scaleLines]) {
+    if (only !== undefined && !only.includes(part.name)) continue
     for (const line of await part(sizes)) {
       lines.push(line)
       if (!json) process.stdout.write(`${row(line)}\n`)
