@@ -12,14 +12,14 @@ interface Waiting<In, Out> {
 }
 
 export class Batcher<In, Out> {
-  readonly #scheduler: Scheduler
+  readonly #scheduler: Pick<Scheduler, 'defer'>
   readonly #run: (items: readonly In[]) => Promise<readonly Out[]>
   readonly #maxBatchCount: number
   #waiting: Waiting<In, Out>[] = []
   #flushing = false
 
   constructor(options: {
-    readonly scheduler: Scheduler
+    readonly scheduler: Pick<Scheduler, 'defer'>
     readonly maxBatchCount: number
     /** Must give one answer per item, in order. */
     readonly run: (items: readonly In[]) => Promise<readonly Out[]>

@@ -38,6 +38,12 @@ interface Submitted {
   readonly sinceMs: number
 }
 
+/**
+ * Calls made together are prepared in step, so they have all arrived one microtask after the first. Waiting for the end
+ * of the tick instead cost a tenth of a single enqueue, spent idle.
+ */
+const afterMicrotasks = { defer: (task: () => void) => void Promise.resolve().then(task) }
+
 export class Enqueuer {
   readonly #parts: EnqueuerParts
   readonly #batcher: Batcher<Submitted, EnqueueVerdict>
@@ -45,7 +51,7 @@ export class Enqueuer {
   constructor(parts: EnqueuerParts) {
     this.#parts = parts
     this.#batcher = new Batcher({
-      scheduler: parts.runtime.scheduler,
+      scheduler: afterMicrotasks,
       maxBatchCount: maxRowsPerStatement,
       // The deadline of a batch is that of its oldest row: no caller waits longer than it was told.
       run: (batch) =>
