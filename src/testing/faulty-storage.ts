@@ -15,7 +15,14 @@ export type StorageFault = 'none' | 'before' | 'after' | 'hang' | 'hang-after'
 
 export type FaultPlan = (call: StorageCall) => StorageFault
 
-const untouched: ReadonlySet<string> = new Set(['capabilities', 'inspector', 'onWake', 'enqueueSync', 'completeSync'])
+const untouched: ReadonlySet<string> = new Set([
+  'capabilities',
+  'inspector',
+  'onWake',
+  'enqueueSync',
+  'completeSync',
+  'transactionSync',
+])
 
 /** Every asynchronous call asks `plan` what becomes of it. */
 export function faultyStorage(storage: Storage, plan: FaultPlan): Storage {
