@@ -1,5 +1,6 @@
 /** The engine as a user has it: a client, a worker and no-op jobs. */
 import { createChokaQ, defineJob, type ChokaQ } from 'chokaq'
+import { postgres } from 'chokaq/postgres'
 import { sqlite } from 'chokaq/sqlite'
 import { createWorker, defineEffect, defineHandler, noKey, type Worker } from 'chokaq/worker'
 import { z } from 'zod'
@@ -27,8 +28,10 @@ function isKeyed(variant: Variant): boolean {
   return variant === 'keyed' || variant === 'one effect'
 }
 
-export function open(path: string): ChokaQ {
-  return createChokaQ({ storage: sqlite(path) })
+/** A file of SQLite, or the URL of a PostgreSQL server, in a schema of its own. */
+export function open(path: string, schema = 'bench'): ChokaQ {
+  const storage = path.startsWith('postgres') ? postgres(path, { schema }) : sqlite(path)
+  return createChokaQ({ storage })
 }
 
 /** Enqueues `count` jobs of a variant, a thousand a call. */

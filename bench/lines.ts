@@ -244,3 +244,20 @@ export function twoProcessLatency({ latencyCount }: Sizes): Promise<readonly Lin
     return [...latencyLines('idle latency, enqueue to handler start, two processes', all, 60), idle]
   })
 }
+
+/** The same ratio of effects on a PostgreSQL server: each run has a schema of its own. */
+export async function postgresLines(url: string, { rounds, drainCount }: Sizes): Promise<readonly Line[]> {
+  let run = 0
+  const drained = async (variant: Variant): Promise<number> => {
+    const chokaq = open(url, `bench ${process.pid} ${(run += 1)}`)
+    await fill(chokaq, variant, drainCount)
+    const rate = await rateOf(drainCount, () => drain(chokaq, variant, drainCount))
+    await chokaq.close()
+    return rate
+  }
+  const [effect = 0, keyed = 0] = await inTurn(rounds, [() => drained('one effect'), () => drained('keyed')])
+  return [
+    { name: 'PostgreSQL: drain of no-op jobs, keyed', value: keyed, unit: '/s' },
+    compared('PostgreSQL: drain with one effect each', [effect, keyed], 'the keyed drain', 0.4),
+  ]
+}

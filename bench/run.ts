@@ -1,5 +1,6 @@
 /**
- * npm run bench [-- --json] [-- --quick] [-- --only enqueueLines,oneProcessLatency]: the engine on SQLite with synchronous=FULL beside the bare loop, in one run.
+ * npm run bench [-- --json] [-- --quick] [-- --only enqueueLines,oneProcessLatency]
+ * [-- --postgres URL]: the engine on SQLite with synchronous=FULL beside the bare loop, in one run.
  * Absolute rates are this machine's; compare the ratios.
  */
 import {
@@ -7,6 +8,7 @@ import {
   drainLines,
   enqueueLines,
   oneProcessLatency,
+  postgresLines,
   scaleLines,
   twoProcessLatency,
   type Sizes,
@@ -32,6 +34,13 @@ async function main(args: readonly string[]): Promise<void> {
   for (const part of [enqueueLines, drainLines, archiveLine, oneProcessLatency, twoProcessLatency, scaleLines]) {
     if (only !== undefined && !only.includes(part.name)) continue
     for (const line of await part(sizes)) {
+      lines.push(line)
+      if (!json) process.stdout.write(`${row(line)}\n`)
+    }
+  }
+  const at = args.indexOf('--postgres')
+  if (at >= 0) {
+    for (const line of await postgresLines(args[at + 1] ?? '', { ...sizes, rounds: 3, drainCount: 10_000 })) {
       lines.push(line)
       if (!json) process.stdout.write(`${row(line)}\n`)
     }
