@@ -10,15 +10,8 @@
 import { unreachable } from '../../../core/errors.ts'
 import { serializeFailure } from '../../../core/failure.ts'
 import { leaseId } from '../../../core/lease.ts'
-import {
-  compensateName,
-  type Intent,
-  type IntentState,
-  type LedgerRef,
-  type LedgerRequest,
-  type LedgerVerdict,
-} from '../../../core/ledger.ts'
-import { failureOf } from '../../row-mapping.ts'
+import { compensateName, type LedgerRef, type LedgerRequest, type LedgerVerdict } from '../../../core/ledger.ts'
+import { type IntentRow, toIntent } from '../../ledger-mapping.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../transactions.ts'
 import { isUuid } from './uuid.ts'
@@ -71,20 +64,8 @@ function apply(session: Session, request: LedgerRequest): Promise<LedgerVerdict>
   }
 }
 
-interface IntentRow {
-  readonly id: string
-  readonly state: IntentState
-  readonly fingerprint: string
-  readonly input: string
-  readonly result: string | null
-  readonly failure: string | null
-  readonly opened_at: number
-  readonly job_id: string
-  readonly worker_id: string
-  readonly attempt: number
-  readonly provider_key: string | null
-  readonly replayed: number
-  readonly owner_gone: number
+/** With the clock of the statement that read it. */
+interface TimedRow extends IntentRow {
   readonly now: number
 }
 
@@ -100,26 +81,8 @@ function refValues(ref: LedgerRef): RefValues {
   return [ref.keyRef, ref.generation, ref.kind, ref.name, ref.item]
 }
 
-function intentsOf(session: Session, ref: LedgerRef): Promise<readonly IntentRow[]> {
-  return session.all<IntentRow>(selectIntents, ...refValues(ref))
-}
-
-function toIntent(row: IntentRow): Intent {
-  return {
-    id: row.id,
-    state: row.state,
-    fingerprint: row.fingerprint,
-    input: row.input,
-    result: row.result,
-    failure: failureOf(row.failure),
-    ageMs: Math.max(0, row.now - row.opened_at),
-    jobId: row.job_id,
-    workerId: row.worker_id,
-    attempt: row.attempt,
-    providerKey: row.provider_key,
-    replayed: row.replayed === 1,
-    ownerGone: row.owner_gone === 1,
-  }
+function intentsOf(session: Session, ref: LedgerRef): Promise<readonly TimedRow[]> {
+  return session.all<TimedRow>(selectIntents, ...refValues(ref))
 }
 
 const insertIntent = `INSERT INTO chokaq.effects (key_ref, generation, kind, name, item, id, state, job_id, worker_id,
@@ -141,7 +104,7 @@ async function open(session: Session, request: Open): Promise<LedgerVerdict> {
   if (rows.some((row) => row.id === id)) return { kind: 'opened', firstAgeMs }
   const isSettled = rows.some((row) => row.state === 'done')
   if (isSettled || rows.some((row) => !request.seenIds.includes(row.id))) {
-    return { kind: 'known', intents: rows.map(toIntent) }
+    return { kind: 'known', intents: rows.map((row) => toIntent(row, row.now)) }
   }
   if (request.absentIds.length > 0) await session.all(markAbsent, [...request.absentIds].sort())
   await session.all(

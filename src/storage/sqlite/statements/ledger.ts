@@ -10,13 +10,12 @@ import { serializeFailure } from '../../../core/failure.ts'
 import type { Lease } from '../../../core/lease.ts'
 import {
   compensateName,
-  type Intent,
   type IntentState,
   type LedgerRef,
   type LedgerRequest,
   type LedgerVerdict,
 } from '../../../core/ledger.ts'
-import { failureOf } from '../../row-mapping.ts'
+import { type IntentRow, toIntent } from '../../ledger-mapping.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
 
@@ -54,22 +53,6 @@ export function isOwned(session: Session, { jobId, token }: Lease): boolean {
   return session.get(selectOwned, jobId, token) !== undefined
 }
 
-interface IntentRow {
-  readonly id: string
-  readonly state: IntentState
-  readonly fingerprint: string
-  readonly input: string
-  readonly result: string | null
-  readonly failure: string | null
-  readonly opened_at: number
-  readonly job_id: string
-  readonly worker_id: string
-  readonly attempt: number
-  readonly provider_key: string | null
-  readonly replayed: number
-  readonly owner_gone: number
-}
-
 const selectIntents = `SELECT id, state, fingerprint, input, result, failure, opened_at, job_id, worker_id, attempt,
     provider_key, replayed, owner_gone
   FROM chokaq_effects WHERE key_ref = ? AND generation = ? AND kind = ? AND name = ? AND item = ?
@@ -77,24 +60,6 @@ const selectIntents = `SELECT id, state, fingerprint, input, result, failure, op
 
 function intentsOf(session: Session, ref: LedgerRef): readonly IntentRow[] {
   return session.all<IntentRow>(selectIntents, ref.keyRef, ref.generation, ref.kind, ref.name, ref.item)
-}
-
-function toIntent(row: IntentRow, nowMs: number): Intent {
-  return {
-    id: row.id,
-    state: row.state,
-    fingerprint: row.fingerprint,
-    input: row.input,
-    result: row.result,
-    failure: failureOf(row.failure),
-    ageMs: Math.max(0, nowMs - row.opened_at),
-    jobId: row.job_id,
-    workerId: row.worker_id,
-    attempt: row.attempt,
-    providerKey: row.provider_key,
-    replayed: row.replayed === 1,
-    ownerGone: row.owner_gone === 1,
-  }
 }
 
 const insertIntent = `INSERT INTO chokaq_effects (id, kind, key_ref, generation, name, item, state, job_id, worker_id,
