@@ -2,6 +2,7 @@
 import type { ClientConfig, WorkerConfig } from '../core/config.ts'
 import type { Middleware } from '../core/ctx.ts'
 import type { EventBus } from '../core/events.ts'
+import { toJsonText } from '../core/json-image.ts'
 import type { LedgerRequest, LedgerVerdict } from '../core/ledger.ts'
 import type { Runtime } from '../core/runtime.ts'
 import type { StorageDriver } from '../core/storage.ts'
@@ -33,4 +34,13 @@ export interface AttemptIdentity {
   readonly queue: string
   readonly workerId: string
   readonly attempt: number
+}
+
+/** JSON text of what a handler wants stored, within the limit of results. */
+export function jsonTextFor({
+  runtime,
+  config,
+}: Pick<WorkerCore, 'runtime' | 'config'>): (value: unknown, what: string) => string {
+  const limits = { maxBytes: config.maxResultBytes, byteLength: (text: string) => runtime.byteLength(text) }
+  return (value, what) => toJsonText(value, what, limits)
 }

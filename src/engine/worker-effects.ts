@@ -2,7 +2,6 @@
 import type { WorkerConfig } from '../core/config.ts'
 import type { EventBus } from '../core/events.ts'
 import type { FetchedJob } from '../core/job.ts'
-import { toJsonText } from '../core/json-image.ts'
 import { effectKey } from '../core/key-canon.ts'
 import type { LedgerRequest, LedgerVerdict } from '../core/ledger.ts'
 import type { Runtime } from '../core/runtime.ts'
@@ -12,7 +11,7 @@ import { withDeadline } from './deadline.ts'
 import type { GateResult } from './fetch/gate.ts'
 import { persist } from './persist.ts'
 import { EffectScope, type ScopeGuards } from './process/effect-scope.ts'
-import type { AttemptIdentity, WorkerCore } from './worker-core.ts'
+import { jsonTextFor, type AttemptIdentity, type WorkerCore } from './worker-core.ts'
 import type { RegisteredType } from './worker-types.ts'
 
 const maxBatchCount = 500
@@ -67,8 +66,7 @@ export function effectScopeFor(
       graceMs: config.abortGraceMs,
       confirmed,
       ledger: (request) => ledger.submit(request),
-      jsonText: (value, what) =>
-        toJsonText(value, what, { maxBytes: config.maxResultBytes, byteLength: (text) => runtime.byteLength(text) }),
+      jsonText: jsonTextFor(core),
       derive: (name) => effectKey({ ...key, name }, (text) => runtime.sha256(text)),
       onEffect: (effect, outcome) => {
         if (events.active) events.emit({ name: 'effect.outcome', ...of, effect, outcome })

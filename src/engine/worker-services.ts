@@ -3,14 +3,13 @@ import { contractOf } from '../core/contract.ts'
 import { ChokaQError } from '../core/errors.ts'
 import type { ClientConfig } from '../core/config.ts'
 import type { FetchedJob, NewJob } from '../core/job.ts'
-import { toJsonText } from '../core/json-image.ts'
 import { validate } from '../core/preparation.ts'
 import type { EnqueueVerdict, SettleAction, SettleVerdict } from '../core/storage.ts'
 import type { OutcomeRequest } from './process/effect-recorder.ts'
 import type { CtxServices } from './process/handler-ctx.ts'
 import { prepareJob, prepareJobSync } from './enqueue/prepare-job.ts'
 import { sentSync as sent } from './enqueue/sent-jobs.ts'
-import type { WorkerCore } from './worker-core.ts'
+import { jsonTextFor, type WorkerCore } from './worker-core.ts'
 import type { RegisteredType } from './worker-types.ts'
 
 interface OfAttempt {
@@ -25,12 +24,9 @@ export function servicesFor(
   type: RegisteredType,
   { log, outcomes }: OfAttempt,
 ): Omit<CtxServices, 'effectScope' | 'enqueueChildIn' | 'completeIn' | 'checkpoints'> {
-  const { driver, runtime, client, config, tracing } = core
-  const resultText = (result: unknown): string =>
-    toJsonText(result, `The result of "${job.type}"`, {
-      maxBytes: config.maxResultBytes,
-      byteLength: (text) => runtime.byteLength(text),
-    })
+  const { driver, runtime, client, tracing } = core
+  const jsonText = jsonTextFor(core)
+  const resultText = (result: unknown): string => jsonText(result, `The result of "${job.type}"`)
   return {
     runtime,
     log,

@@ -2,7 +2,6 @@
 import { contractOf } from '../core/contract.ts'
 import { ChokaQError } from '../core/errors.ts'
 import type { FetchedJob } from '../core/job.ts'
-import { toJsonText } from '../core/json-image.ts'
 import { validate } from '../core/preparation.ts'
 import { prepareJob } from './enqueue/prepare-job.ts'
 import { sent } from './enqueue/sent-jobs.ts'
@@ -10,7 +9,7 @@ import type { GateResult } from './fetch/gate.ts'
 import { Checkpoints } from './process/checkpoints.ts'
 import type { OutcomeRequest } from './process/effect-recorder.ts'
 import type { CtxServices } from './process/handler-ctx.ts'
-import type { AttemptIdentity, WorkerCore } from './worker-core.ts'
+import { jsonTextFor, type AttemptIdentity, type WorkerCore } from './worker-core.ts'
 import { completion, inherit, refuseUncompleted, refuseUnstored } from './worker-services.ts'
 import type { RegisteredType } from './worker-types.ts'
 
@@ -24,9 +23,8 @@ export function transactionsFor(
   gate: Extract<GateResult, { kind: 'run' }>,
   outcomes: () => readonly OutcomeRequest[],
 ): TransactionServices {
-  const { driver, runtime, client, config, tracing } = core
-  const jsonText = (value: unknown, what: string): string =>
-    toJsonText(value, what, { maxBytes: config.maxResultBytes, byteLength: (text) => runtime.byteLength(text) })
+  const { driver, runtime, client, tracing } = core
+  const jsonText = jsonTextFor(core)
   let checkpoints: Checkpoints | undefined
   return {
     async enqueueChildIn(tx, child, payload, options, lineage) {
