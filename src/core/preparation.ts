@@ -81,6 +81,40 @@ function pathText(path: StandardSchemaV1.Issue['path']): string {
   return text
 }
 
+/**
+ * The text of a result as its schema gives it; null for undefined. A promise only where the schema is asynchronous.
+ *
+ * @throws CHOKAQ_RESULT_INVALID, and what `toText` throws; an asynchronous schema rejects instead
+ */
+export function checkResult(
+  contract: JobContract,
+  result: unknown,
+  toText: (value: unknown) => string,
+): string | null | Promise<string | null> {
+  const textOf = (value: unknown): string | null => (value === undefined ? null : toText(value))
+  if (contract.result === undefined) return textOf(result)
+  const read = (checked: Validated): string | null => {
+    if (checked.issues !== undefined) {
+      throw new ChokaQError('CHOKAQ_RESULT_INVALID', { type: contract.type, issues: checked.issues })
+    }
+    return textOf(checked.value)
+  }
+  const checked = validate(contract.result, result)
+  return checked instanceof Promise ? checked.then(read) : read(checked)
+}
+
+/** As checkResult, where there is no time to wait. @throws CHOKAQ_TX_UNSUPPORTED for an asynchronous schema, too */
+export function checkResultSync(...args: Parameters<typeof checkResult>): string | null {
+  const text = checkResult(...args)
+  if (!(text instanceof Promise)) return text
+  // The rejection would otherwise surface as unhandled beside the error thrown here.
+  text.catch(() => undefined)
+  throw new ChokaQError('CHOKAQ_TX_UNSUPPORTED', {
+    call: 'completeSync',
+    problem: `the result schema of "${args[0].type}" is asynchronous; a synchronous transaction cannot wait for it`,
+  })
+}
+
 export interface KeyedFields {
   readonly key: JobKey | undefined
   readonly fingerprint: string | undefined

@@ -3,7 +3,7 @@ import { contractOf } from '../core/contract.ts'
 import { ChokaQError } from '../core/errors.ts'
 import type { ClientConfig } from '../core/config.ts'
 import type { FetchedJob, NewJob } from '../core/job.ts'
-import { validate } from '../core/preparation.ts'
+import { checkResultSync } from '../core/preparation.ts'
 import type { EnqueueVerdict, SettleAction, SettleVerdict } from '../core/storage.ts'
 import type { OutcomeRequest } from './process/effect-recorder.ts'
 import type { CtxServices } from './process/handler-ctx.ts'
@@ -41,8 +41,7 @@ export function servicesFor(
       refuseUnstored(child.type, row.id, verdict)
     },
     completeSync(tx, result, children) {
-      const checked = checkedSync(type, result)
-      const text = checked === undefined ? null : resultText(checked)
+      const text = checkResultSync(type.handler.contract, result, resultText)
       const action = completion(type, client, text, children)
       refuseUncompleted(job, driver.completeSync(tx, { lease: job.lease, outcomes: outcomes(), action }))
     },
@@ -82,24 +81,6 @@ export function refuseUnstored(type: string, id: string, verdict: EnqueueVerdict
   if (verdict?.kind === 'key-reused') {
     throw new ChokaQError('CHOKAQ_KEY_REUSED', { type, holderId: verdict.jobId, paths: [] })
   }
-}
-
-/** The result as its schema gives it. */
-function checkedSync(type: RegisteredType, result: unknown): unknown {
-  const { contract } = type.handler
-  if (contract.result === undefined) return result
-  const checked = validate(contract.result, result)
-  if (checked instanceof Promise) {
-    checked.catch(() => undefined)
-    throw new ChokaQError('CHOKAQ_TX_UNSUPPORTED', {
-      call: 'completeSync',
-      problem: `the result schema of "${contract.type}" is asynchronous; a synchronous transaction cannot wait for it`,
-    })
-  }
-  if (checked.issues !== undefined) {
-    throw new ChokaQError('CHOKAQ_RESULT_INVALID', { type: contract.type, issues: checked.issues })
-  }
-  return checked.value
 }
 
 /** A child belongs to its parent's tenant. */

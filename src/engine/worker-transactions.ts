@@ -1,8 +1,7 @@
 /** What a handler's own asynchronous transactions borrow from other stages, and its checkpoints. */
 import { contractOf } from '../core/contract.ts'
-import { ChokaQError } from '../core/errors.ts'
 import type { FetchedJob } from '../core/job.ts'
-import { validate } from '../core/preparation.ts'
+import { checkResult } from '../core/preparation.ts'
 import { prepareJob } from './enqueue/prepare-job.ts'
 import { sent } from './enqueue/sent-jobs.ts'
 import type { GateResult } from './fetch/gate.ts'
@@ -34,8 +33,9 @@ export function transactionsFor(
       refuseUnstored(child.type, row.id, verdict)
     },
     async completeIn(tx, result, children) {
-      const checked = await checkedResult(type, result)
-      const text = checked === undefined ? null : jsonText(checked, `The result of "${job.type}"`)
+      const text = await checkResult(type.handler.contract, result, (value) =>
+        jsonText(value, `The result of "${job.type}"`),
+      )
       const action = completion(type, client, text, children)
       refuseUncompleted(job, await driver.completeIn(tx, { lease: job.lease, outcomes: outcomes(), action }))
     },
@@ -62,14 +62,4 @@ export function transactionsFor(
       return checkpoints
     },
   }
-}
-
-async function checkedResult(type: RegisteredType, result: unknown): Promise<unknown> {
-  const { contract } = type.handler
-  if (contract.result === undefined) return result
-  const checked = await validate(contract.result, result)
-  if (checked.issues !== undefined) {
-    throw new ChokaQError('CHOKAQ_RESULT_INVALID', { type: contract.type, issues: checked.issues })
-  }
-  return checked.value
 }

@@ -8,7 +8,7 @@ import { handlerOf, type Handler, type ResolvedHandler } from '../core/handler.t
 import type { FetchedJob, NewJob } from '../core/job.ts'
 import { parseJson, toJsonText } from '../core/json-image.ts'
 import { decide, type AttemptEnd } from '../core/outcome.ts'
-import { keyText, readPayload } from '../core/preparation.ts'
+import { checkResult, checkResultSync, keyText, readPayload } from '../core/preparation.ts'
 import type { Runtime } from '../core/runtime.ts'
 import { prepareJob, prepareJobSync, type PreparedJob } from '../engine/enqueue/prepare-job.ts'
 import { Attempt } from '../engine/process/attempt.ts'
@@ -99,11 +99,12 @@ function outcomeOf<R>(
 ): Pick<HandlerRun<R>, 'outcome' | 'result' | 'failure'> {
   // Here the handler's transaction always commits.
   const inTransaction = end.kind === 'threw' && hasCode(end.thrown, 'CHOKAQ_COMPLETE_ROLLED_BACK')
-  if (inTransaction && result !== undefined) return { outcome: 'completed', result: parseJson(result) as Stored<R> }
-  if (end.kind === 'returned') {
-    const value = end.result === null ? undefined : parseJson(end.result)
-    return { outcome: 'completed', result: value as Stored<R> }
-  }
+  const completed = (text: string | null): Pick<HandlerRun<R>, 'outcome' | 'result'> => ({
+    outcome: 'completed',
+    result: (text === null ? undefined : parseJson(text)) as Stored<R>,
+  })
+  if (inTransaction && result !== undefined) return completed(result)
+  if (end.kind === 'returned') return completed(end.result)
   const facts = { failureCount: 0, sinceFirstStartMs: 0, markerLifeMs: 0, keep: { kind: 'full' }, random: 0 } as const
   const action = decide(end, { ...facts, whenInterrupted, retry, nowMs })
   const failure = end.kind === 'threw' ? describeFailure(end.thrown) : end.failure
@@ -113,8 +114,8 @@ function outcomeOf<R>(
 interface Recorded {
   readonly children: NewJob[]
   readonly effects: EffectRun[]
-  /** JSON text of what completeSync was given. */
-  result: string | undefined
+  /** JSON text of what complete or completeSync was given; undefined where neither was called. */
+  result: string | null | undefined
 }
 
 function recordingServices(recorded: Recorded, runtime: Runtime, handler: ResolvedHandler, world: World): CtxServices {
@@ -136,7 +137,7 @@ function recordingServices(recorded: Recorded, runtime: Runtime, handler: Resolv
       record(await prepareJob(contractOf(child), payload, options, config, runtime, lineage))
     },
     async completeIn(_tx, result) {
-      recorded.result = resultText(result)
+      recorded.result = await checkResult(handler.contract, result, resultText)
     },
     checkpoints: () =>
       new Checkpoints({
@@ -160,7 +161,7 @@ function recordingServices(recorded: Recorded, runtime: Runtime, handler: Resolv
       record(prepareJobSync(contractOf(child), payload, options, config, runtime, lineage))
     },
     completeSync(_tx, result) {
-      recorded.result = resultText(result)
+      recorded.result = checkResultSync(handler.contract, result, resultText)
     },
   }
 }

@@ -52,6 +52,26 @@ describe('testHandler', () => {
     expect((await testHandler(throwing(new Error('no')), signUp, { email: 'a' })).failure?.message).toBe('no')
   })
 
+  test('checks a result by its schema, wherever the handler completes', async () => {
+    const wrong = { welcomed: 'yes' } as never
+    const db = {} as never
+    const ways: readonly ((ctx: Ctx) => Promise<{ welcomed: boolean }>)[] = [
+      async () => wrong,
+      async (ctx) => ctx.complete(db, wrong) as never,
+      async (ctx) => ctx.completeSync(db, wrong) as never,
+    ]
+    for (const way of ways) {
+      const run = await testHandler(
+        welcome((_p, ctx) => way(ctx)),
+        signUp,
+        { email: 'a' },
+      )
+      expect(run.failure?.code).toBe('CHOKAQ_RESULT_INVALID')
+    }
+    const right = welcome(async (_p, ctx) => ctx.completeSync(db, { welcomed: true }) as never)
+    expect(await testHandler(right, signUp, { email: 'a' })).toMatchObject({ result: { welcomed: true } })
+  })
+
   test('refuses what enqueue would refuse, and a handler of another job', async () => {
     const handler = welcome(async () => ({ welcomed: true }))
     await expect(testHandler(handler, signUp, { email: 7 as never })).rejects.toMatchObject({

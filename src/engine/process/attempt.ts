@@ -13,7 +13,7 @@ import { ChokaQError, unreachable } from '../../core/errors.ts'
 import { describeFailure } from '../../core/failure.ts'
 import type { ResolvedHandler } from '../../core/handler.ts'
 import type { AbortKind, AttemptEnd } from '../../core/outcome.ts'
-import { validate } from '../../core/preparation.ts'
+import { checkResult } from '../../core/preparation.ts'
 import type { Scheduler, Timer } from '../../core/runtime.ts'
 import type { ScopeGuards } from './effect-scope.ts'
 import { completedToken, HandlerCtx, type CtxFacts, type CtxServices } from './handler-ctx.ts'
@@ -126,22 +126,13 @@ export class Attempt {
     if (this.#ctx.completedInTransaction) return threw(new ChokaQError('CHOKAQ_COMPLETE_NOT_RETURNED', { jobId }))
     if (this.#ctx.hasUnawaitedChildren) return threw(new ChokaQError('CHOKAQ_CTX_REVOKED', { jobId, call: 'enqueue' }))
     try {
-      const result = await this.#storedResult(outcome.value)
+      const { handler, services } = this.#parts
+      const result = await checkResult(handler.contract, outcome.value, (value) => services.resultText(value))
       return { kind: 'ended', end: { kind: 'returned', result, children: this.#ctx.children } }
     } catch (thrown) {
       // A result that cannot be stored is a failure like any other: it is recorded, retried and ends in the DLQ.
       return threw(thrown)
     }
-  }
-
-  async #storedResult(value: unknown): Promise<string | null> {
-    const { contract } = this.#parts.handler
-    if (contract.result === undefined) return value === undefined ? null : this.#parts.services.resultText(value)
-    const checked = await validate(contract.result, value)
-    if (checked.issues !== undefined) {
-      throw new ChokaQError('CHOKAQ_RESULT_INVALID', { type: contract.type, issues: checked.issues })
-    }
-    return checked.value === undefined ? null : this.#parts.services.resultText(checked.value)
   }
 
   #abortedEnd(thrown: unknown): AttemptEnd {
