@@ -33,7 +33,7 @@ async function codeOf(call: Promise<unknown>): Promise<string> {
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-const oddNames = ['chokaq_2', 'with space and "quotes"; --', 'Grüße.日本', '$1::text', 'a'.repeat(63)] as const
+const oddNames = ['chokaq_2', `it's a "quote"; $$ --`, 'Grüße.日本', '$1::text', 'a'.repeat(63)] as const
 
 describe('eight starters at once', () => {
   it.each(oddNames)('make one schema and no error: %s', async (schema) => {

@@ -4,7 +4,11 @@ import { at, eachNode, isTestFile, type SourceFile } from './source-file.ts'
 const maxFileLines = 400
 const maxFunctionLines = 70
 
+/** Baked from files that are short themselves, and compared with them by a test. */
+const baked = /^src\/storage\/[a-z]+\/migrations\.ts$/
+
 export function fileLength({ path, text }: SourceFile): readonly string[] {
+  if (baked.test(path)) return []
   const lines = text.replace(/\n$/, '').split('\n').length
   return lines > maxFileLines ? [`${path} has ${lines} lines, more than ${maxFileLines}: split it by concept`] : []
 }

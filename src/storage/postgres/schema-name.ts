@@ -32,7 +32,10 @@ export class SchemaName {
     if (this.name === defaultSchema) return sql
     const known = this.#texts.get(sql)
     if (known !== undefined) return known
-    const made = sql.replace(/\bchokaq\./g, () => `${this.quoted}.`)
+    // At the beginning of a text ('chokaq.lease_token') the name is quoted for both.
+    const made = sql.replace(/('?)\bchokaq\./g, (_, quote: string) => {
+      return quote === '' ? `${this.quoted}.` : `'${this.quoted.replaceAll("'", "''")}.`
+    })
     this.#texts.set(sql, made)
     return made
   }
