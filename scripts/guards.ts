@@ -153,17 +153,17 @@ const claims: readonly Guard[] = [
     'H9',
     'marker and archive are one transaction',
     `${statements}/settle-complete.ts`,
-    '  for (const child of action.children) enqueueChild(tx, child, counters)\n',
+    '  const deadChildren = action.children.flatMap((child) => enqueueChild(tx, child, counters))\n',
     `  session.run('COMMIT')\n  session.run('BEGIN IMMEDIATE')
-  for (const child of action.children) enqueueChild(tx, child, counters)\n`,
+  const deadChildren = action.children.flatMap((child) => enqueueChild(tx, child, counters))\n`,
     { [conformance]: ['H9 a completion that died before its commit'] },
   ),
   guard(
     'K20',
     'children are stored with the completion',
     `${statements}/settle-complete.ts`,
-    '  for (const child of action.children) enqueueChild(tx, child, counters)\n',
-    '',
+    '  const deadChildren = action.children.flatMap((child) => enqueueChild(tx, child, counters))\n',
+    '  const deadChildren: readonly DeadChild[] = []\n',
     { [conformance]: ['children commit with the completion'] },
   ),
   guard(

@@ -40,6 +40,8 @@ const registry = {
     }. Use another key for another operation.`,
   CHOKAQ_ID_REUSED: (d: { id: string }) =>
     `A job with id ${d.id} exists already with another type, key or payload. Use a fresh id, or resend exactly the same job.`,
+  CHOKAQ_CHILD_REUSED: (d: { type: string; holderId: string }) =>
+    `A "${d.type}" child has the name of child ${d.holderId} of the same parent, which is stored with another payload. Give each child its own item, and derive its payload from the payload of the parent and from memos only.`,
   CHOKAQ_ENQUEUE_UNKNOWN: (d: { id: string; waitedMs: number }) =>
     `No answer from the storage for ${d.waitedMs} ms: job ${d.id} may or may not be stored. Repeat the call with { id: '${d.id}' }: it is safe for as long as resendFor says, an hour by default.`,
   CHOKAQ_OPTION_INVALID: (d: { option: string; value: string; expected: string }) =>

@@ -65,6 +65,8 @@ export interface NewJob {
   readonly mayExist: boolean
   /** The job whose handler enqueued this one. */
   readonly parentId: string | undefined
+  /** Of a child with a derived id: the id under which it waits for a person where another job is stored under its own. */
+  readonly spareId?: string
 }
 
 /** A fetched job as the worker gets it. */

@@ -138,7 +138,7 @@ export type SettleAction =
       readonly compensated?: true
       /**
        * Jobs the handler enqueued: they commit with the completion. A child whose key is held is left out, counted; one
-       * whose key is held for another payload is kept in the DLQ as KeyReused.
+       * whose key is held for another payload, or whose derived id is, is kept in the DLQ as KeyReused and told of.
        */
       readonly children: readonly NewJob[]
     }
@@ -186,9 +186,22 @@ export interface SyncSettlement extends Settlement {
 export type SettleOutcome =
   'completed' | 'conflict' | 'retried' | 'dead' | 'skipped' | 'deferred' | 'cancelled' | 'released'
 
+export interface DeadChild {
+  readonly jobId: string
+  readonly type: string
+  readonly queue: string
+  readonly failure: StoredFailure
+}
+
 export type SettleVerdict =
   /** `repeated` where this settle, or an earlier one whose reply was lost, had done it before. */
-  | { readonly kind: 'settled'; readonly outcome: SettleOutcome; readonly repeated: boolean }
+  | {
+      readonly kind: 'settled'
+      readonly outcome: SettleOutcome
+      readonly repeated: boolean
+      /** Children of a completed job that are kept in the DLQ as KeyReused; absent where there are none. */
+      readonly deadChildren?: readonly DeadChild[]
+    }
   | { readonly kind: 'lost' }
   /** The database refuses this row's content; nothing changed. */
   | { readonly kind: 'refused'; readonly error: Error }

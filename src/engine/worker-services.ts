@@ -33,7 +33,8 @@ export function servicesFor(
     resultText,
     async prepareChild(child, payload, options, lineage) {
       const prepared = await prepareJob(contractOf(child), payload, inherit(options, job), client, runtime, lineage)
-      return sent(tracing, prepared.row, (row) => row)
+      const spare = lineage.id === undefined ? {} : { spareId: runtime.newId() }
+      return sent(tracing, { ...prepared.row, ...spare }, (row) => row)
     },
     enqueueChildSync(tx, child, payload, options, lineage) {
       const { row } = prepareJobSync(contractOf(child), payload, inherit(options, job), client, runtime, lineage)
@@ -77,7 +78,7 @@ export function refuseUncompleted(job: FetchedJob, verdict: SettleVerdict): void
 
 export function refuseUnstored(type: string, id: string, verdict: EnqueueVerdict | undefined): void {
   if (verdict?.kind === 'refused') throw verdict.error
-  if (verdict?.kind === 'id-reused') throw new ChokaQError('CHOKAQ_ID_REUSED', { id })
+  if (verdict?.kind === 'id-reused') throw new ChokaQError('CHOKAQ_CHILD_REUSED', { type, holderId: id })
   if (verdict?.kind === 'key-reused') {
     throw new ChokaQError('CHOKAQ_KEY_REUSED', { type, holderId: verdict.jobId, paths: [] })
   }

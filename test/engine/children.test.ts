@@ -58,6 +58,45 @@ describe.each(storages)('ctx.enqueue on $name', (kind) => {
     expect((await world.chokaq.jobs.list('hot')).jobs).toHaveLength(1)
   })
 
+  test('of one name and two payloads is refused at once', async () => {
+    const world = open()
+    const codes: string[] = []
+    const handler = capturing(async (_p, ctx) => {
+      await ctx.enqueue(resize, { id: 'a' }, { item: 'x' })
+      await ctx.enqueue(resize, { id: 'a' }, { item: 'x' })
+      codes.push(await codeOf(ctx.enqueue(resize, { id: 'b' }, { item: 'x' })))
+      return { chargeId: 'c' }
+    })
+    const { id } = await world.chokaq.enqueue(capture, { paymentId: 'p1' })
+    await world.drain([handler])
+    expect(codes).toEqual(['CHOKAQ_CHILD_REUSED'])
+    expect(await world.state(id)).toBe('completed')
+    expect(await childrenOf(world)).toEqual(['{"id":"a"}'])
+  })
+
+  test('whose name is stored with another payload waits for a person, and the events say so', async () => {
+    const world = open()
+    let runs = 0
+    const handler = capturing(async (_p, ctx) => {
+      runs += 1
+      await ctx.enqueue(resize, { id: `run ${runs}` }, { item: 'x' })
+      return { chargeId: 'c' }
+    })
+    await world.chokaq.enqueue(capture, { paymentId: 'p1' })
+    await world.drain([handler])
+    // The marker is over, so the same operation runs once more, and its children have the same names.
+    await world.runtime.advance(50 * 86_400_000)
+    const again = await world.chokaq.enqueue(capture, { paymentId: 'p1' })
+    await world.drain([handler])
+    expect(await world.state(again.id)).toBe('completed')
+    expect(await childrenOf(world)).toEqual(['{"id":"run 1"}'])
+    const [dead, ...others] = (await world.chokaq.dlq.list()).jobs
+    expect(others).toEqual([])
+    const failure = { code: 'CHOKAQ_CHILD_REUSED' }
+    expect(dead).toMatchObject({ reason: 'KeyReused', payload: '{"id":"run 2"}', parentId: again.id, failure })
+    expect(world.of('job.dead')).toMatchObject([{ jobId: dead?.id, type: resize.type, reason: 'KeyReused', failure }])
+  })
+
   test('refuses a bad child without costing the handler more than an error', async () => {
     const world = open()
     const codes: string[] = []

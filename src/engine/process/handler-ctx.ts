@@ -158,6 +158,7 @@ export class HandlerCtx implements MiddlewareCtx {
     const lineage = { parentId: this.jobId, ...(item === undefined ? {} : { id: this.#childId(job, item) }) }
     const child = await this.#services.prepareChild(job, payload, rest, lineage)
     this.#alive('enqueue')
+    if (item !== undefined) refuseTwin(child, this.children)
     if (this.children.length >= maxChildCount) {
       throw new ChokaQError('CHOKAQ_OPTION_INVALID', {
         option: 'ctx.enqueue',
@@ -245,4 +246,11 @@ export class HandlerCtx implements MiddlewareCtx {
       (text) => this.#services.runtime.sha256(text),
     )
   }
+}
+
+/** Two children of one name in one attempt: the second would be taken for a repetition of the first. */
+function refuseTwin(child: NewJob, children: readonly NewJob[]): void {
+  const twin = children.find(({ id }) => id === child.id)
+  if (twin === undefined || twin.payload === child.payload) return
+  throw new ChokaQError('CHOKAQ_CHILD_REUSED', { type: child.type, holderId: child.id })
 }

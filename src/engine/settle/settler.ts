@@ -92,6 +92,9 @@ export class Settler {
     switch (verdict.outcome) {
       case 'completed':
         events.emit({ name: 'job.completed', ...of, durationMs: context.durationMs, repeated: verdict.repeated })
+        for (const child of verdict.deadChildren ?? []) {
+          events.emit({ name: 'job.dead', ...child, workerId, attempt: 0, reason: 'KeyReused', hold: false })
+        }
         return
       case 'conflict':
         events.emit({ name: 'job.dead', ...of, reason: 'CompleteConflict', hold: false, failure: null })

@@ -135,7 +135,11 @@ export const completeCases: CaseGroup = {
       const holder = await scene.addKeyed('order-1', { queue: 'other' })
       const parent = await scene.running()
       const changed = keyedJob(runtime, 'order-1', { says: { amount: 2 } })
-      await scene.mustSettle(parent.lease, complete({ children: [changed] }), 'completed')
+      const verdict = await scene.settle(parent.lease, complete({ children: [changed] }))
+      expect(verdict).toMatchObject({
+        outcome: 'completed',
+        deadChildren: [{ jobId: changed.id, failure: { code: 'CHOKAQ_KEY_REUSED' } }],
+      })
       expect(await scene.record(changed.id)).toMatchObject({
         pillar: 'dlq',
         reason: 'KeyReused',
@@ -153,6 +157,28 @@ export const completeCases: CaseGroup = {
       await scene.mustSettle(parent.lease, complete({ children: [child, child] }), 'completed')
       expect(await scene.all('hot')).toHaveLength(1)
       expect(await scene.counter('jobs.enqueued')).toBe(2)
+    },
+
+    'a child whose derived id is stored with another payload waits for a person, under a spare one': async (scene) => {
+      const { runtime, expect } = scene
+      const first = newJob(runtime, { queue: 'other', mayExist: true, payload: '{"n":1}' })
+      await scene.insert(first)
+      const parent = await scene.running()
+      const spareId = runtime.newId()
+      const changed = { ...first, payload: '{"n":2}', spareId }
+      const verdict = await scene.settle(parent.lease, complete({ children: [changed] }))
+      expect(verdict).toMatchObject({
+        outcome: 'completed',
+        deadChildren: [{ jobId: spareId, type: first.type, failure: { code: 'CHOKAQ_CHILD_REUSED' } }],
+      })
+      expect(await scene.record(spareId)).toMatchObject({
+        pillar: 'dlq',
+        reason: 'KeyReused',
+        duplicateOf: first.id,
+        payload: '{"n":2}',
+      })
+      expect(await scene.record(first.id)).toMatchObject({ pillar: 'hot', payload: '{"n":1}' })
+      expect(await scene.place(parent.lease.jobId)).toBe('archive')
     },
 
     'a job that never started cannot be complete': async (scene) => {

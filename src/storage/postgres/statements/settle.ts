@@ -18,11 +18,11 @@ import { CounterSum } from '../../../core/counters.ts'
 import { leaseId } from '../../../core/lease.ts'
 import type { ArchiveOutcome, DeadReason } from '../../../core/job.ts'
 import { ChokaQError, isTransient } from '../../../core/errors.ts'
-import type { SettleAction, Settlement, SettleOutcome, SettleVerdict } from '../../../core/storage.ts'
+import type { DeadChild, SettleAction, Settlement, SettleOutcome, SettleVerdict } from '../../../core/storage.ts'
 import { bisected } from '../batches.ts'
 import type { Session } from '../session.ts'
 import type { Transaction, Unit } from '../transactions.ts'
-import { reusedKey } from '../../reused-key.ts'
+import { deadChild, deadChildNews } from '../../dead-child.ts'
 import { buryOnArrival } from './bury-on-arrival.ts'
 import { enqueueAll } from './enqueue.ts'
 import { complete, type Completion } from './settle-complete.ts'
@@ -119,19 +119,28 @@ async function completeCarefully(
   const clear = completions.filter(({ lease }) => !buried.has(leaseId(lease)))
   const outcomes = await complete(tx, clear)
   const children = clear.flatMap(({ lease, action }) =>
-    outcomes.get(leaseId(lease)) === 'completed' ? action.children : [],
+    outcomes.get(leaseId(lease)) === 'completed' ? action.children.map((job) => ({ job, parent: leaseId(lease) })) : [],
   )
   const counters = new CounterSum()
-  const verdicts = await enqueueAll(tx, children, counters)
-  // A child whose key is held for another payload would be lost silently; it waits for a person instead.
+  const jobs = children.map(({ job }) => job)
+  const verdicts = await enqueueAll(tx, jobs, counters)
+  // A child whose key or id is held for another payload would be lost silently; it waits for a person instead.
+  const deadOf = new Map<string, DeadChild[]>()
   for (const [n, verdict] of verdicts.entries()) {
     const child = children[n]
-    if (verdict.kind !== 'key-reused' || child === undefined) continue
+    const dead = child === undefined ? undefined : deadChild(child.job, verdict)
+    if (child === undefined || dead === undefined || !(await buryOnArrival(tx, dead))) continue
     // Accepted with its parent, and dead at once: counted as both, so that the books balance.
-    if (await buryOnArrival(tx, reusedKey(child, verdict.jobId))) counters.add('jobs.enqueued', child)
+    counters.add('jobs.enqueued', child.job)
+    deadOf.set(child.parent, [...(deadOf.get(child.parent) ?? []), deadChildNews(dead)])
   }
   await tx.session.addCounters(counters)
-  return verdictsOf(completions, new Map([...buried, ...outcomes]))
+  return completions.map(({ lease }) => {
+    const outcome = buried.get(leaseId(lease)) ?? outcomes.get(leaseId(lease))
+    if (outcome === undefined) return undefined
+    const deadChildren = deadOf.get(leaseId(lease))
+    return { kind: 'settled', outcome, repeated: false, ...(deadChildren === undefined ? {} : { deadChildren }) }
+  })
 }
 
 const selectIsolation = `SELECT pg_catalog.current_setting('transaction_isolation') AS level`

@@ -2,10 +2,10 @@
 import type { CounterSum } from '../../../core/counters.ts'
 import type { NewJob } from '../../../core/job.ts'
 import type { Lease } from '../../../core/lease.ts'
-import type { SettleAction, SettleVerdict } from '../../../core/storage.ts'
+import type { DeadChild, SettleAction, SettleVerdict } from '../../../core/storage.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
-import { reusedKey } from '../../reused-key.ts'
+import { deadChild, deadChildNews } from '../../dead-child.ts'
 import { buryOnArrival, enqueueOne } from './enqueue.ts'
 import { type HotRow, hotRowColumns, leaveStub, moveToArchive, moveToDlq, plainBurial } from './leave-hot.ts'
 import { hasDouble, hasDoubt } from './ledger.ts'
@@ -62,11 +62,12 @@ export function complete(
     writeMarker(session, { ...key, state, result: action.result, expiresAtMs }, nowMs)
     counters.add('idempotency.claims', row, 'completed')
   }
-  for (const child of action.children) enqueueChild(tx, child, counters)
+  const deadChildren = action.children.flatMap((child) => enqueueChild(tx, child, counters))
   if (action.keep.kind === 'stub') leaveStub(tx, rowid, Math.ceil(nowMs + action.keep.forMs))
   else moveToArchive(tx, rowid, 'completed', null, action.result)
   counters.add('jobs.completed', row)
-  return { kind: 'settled', outcome: 'completed', repeated: false }
+  const news = deadChildren.length === 0 ? {} : { deadChildren }
+  return { kind: 'settled', outcome: 'completed', repeated: false, ...news }
 }
 
 /** The handler returned, but one of its calls is in doubt or happened twice: a person decides before the key is free. */
@@ -77,12 +78,13 @@ function inDoubt(tx: Transaction, rowid: number, counters: CounterSum): SettleVe
   return { kind: 'settled', outcome: 'dead', repeated: false }
 }
 
-/** A child whose key is held for another payload would be lost silently; it waits for a person instead. */
-function enqueueChild(tx: Transaction, child: NewJob, counters: CounterSum): void {
-  const verdict = enqueueOne(tx, child, counters)
-  if (verdict.kind !== 'key-reused' || !buryOnArrival(tx, reusedKey(child, verdict.jobId))) return
+/** A child whose key or id is held for another payload would be lost silently; it waits for a person instead. */
+function enqueueChild(tx: Transaction, child: NewJob, counters: CounterSum): readonly DeadChild[] {
+  const dead = deadChild(child, enqueueOne(tx, child, counters))
+  if (dead === undefined || !buryOnArrival(tx, dead)) return []
   // Accepted with its parent, and dead at once: counted as both, so that the books balance.
   counters.add('jobs.enqueued', child)
+  return [deadChildNews(dead)]
 }
 
 const selectWhole = `SELECT ${hotRowColumns} FROM chokaq_jobs_hot WHERE rowid = ?`
