@@ -52,6 +52,7 @@ const meanings: Partial<Readonly<Record<ErrorCode, Meaning>>> & Readonly<Record<
   CHOKAQ_ID_REUSED: 'refused',
   CHOKAQ_RAW_REFUSED: 'refused',
   CHOKAQ_NOT_POSSIBLE: 'refused',
+  CHOKAQ_ABSENCE_UNPROVEN: 'refused',
   CHOKAQ_UNKNOWN_TYPE: 'notFound',
   CHOKAQ_JOB_NOT_FOUND: 'notFound',
   CHOKAQ_ENQUEUE_UNKNOWN: 'storage',

@@ -132,6 +132,12 @@ const registry = {
 
   // ---- operators
   CHOKAQ_JOB_NOT_FOUND: (d: { id: string }) => `No job has the id ${d.id}: it never existed or its history was pruned.`,
+  CHOKAQ_ABSENCE_UNPROVEN: (d: { id: string; effects: readonly string[]; waitMs: number | undefined }) =>
+    `Job ${d.id} is in doubt${d.effects.length > 0 ? ` over ${d.effects.join(', ')}` : ''}, so a new operation could act beside what happened already. ${
+      d.waitMs === undefined
+        ? 'Look at the provider. If it happened, adopt it: chokaq review. If it did not, say so: absence with where you looked (--absence), or retry the job in review.'
+        : `A call that is still under way would be seen in ${d.waitMs} ms: look again then.`
+    }`,
   CHOKAQ_NOT_POSSIBLE: (d: { act: string; id: string; state: string }) =>
     `${d.act} is not possible for job ${d.id}: it is ${d.state}.`,
   CHOKAQ_CURSOR_INVALID: (d: { value: string }) =>

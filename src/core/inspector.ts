@@ -95,6 +95,14 @@ export type CancelVerdict =
   | { readonly kind: 'finished'; readonly state: ArchiveOutcome | 'dead' }
   | { readonly kind: 'not-found' }
 
+/** An operator's word that what is in doubt did not happen. */
+export interface Absence {
+  /** Where it was looked for, and what was found; stands in the audit log. */
+  readonly statement: string
+  /** How old a call must be before its absence is believed: the provider's reads may lag, and the call may be under way. */
+  readonly settleAfterMs: number
+}
+
 export interface ResurrectRequest {
   readonly jobId: string
   /** `continue`: same generation and provider keys. `new-operation`: next generation, replaces the key's marker. */
@@ -105,6 +113,8 @@ export interface ResurrectRequest {
   readonly key: { readonly key: JobKey; readonly fingerprint: string } | undefined
   /** Refuses where the row's revision is another by now; undefined accepts any. */
   readonly revision: number | undefined
+  /** A new operation of a job in doubt needs it, unless the record proves the absence. */
+  readonly absence: Absence | undefined
 }
 
 export type ResurrectVerdict =
@@ -113,10 +123,15 @@ export type ResurrectVerdict =
   | { readonly kind: 'changed'; readonly revision: number }
   /** The key is held by an active job. */
   | { readonly kind: 'active'; readonly jobId: string }
-  /** A live marker of the key says so; only `new-operation` replaces it. */
+  /** A live marker of the key says so; only `new-operation` replaces it, and nothing that of another job in doubt. */
   | { readonly kind: 'marked'; readonly jobId: string; readonly state: MarkerState }
   /** `continue` of a job in doubt: only a review decision or `new-operation` may. */
   | { readonly kind: 'in-doubt' }
+  /**
+   * `new-operation` of a job in doubt, and nothing proves that its calls did not happen. `waitMs`: an absence was stated,
+   * and can be believed only then.
+   */
+  | { readonly kind: 'not-absent'; readonly effects: readonly string[]; readonly waitMs: number | undefined }
   /** `continue` is no longer safe: a marker of the same operation could have come and gone. */
   | { readonly kind: 'too-old' }
   /** An edit that changes the key is a new operation. */

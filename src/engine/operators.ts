@@ -35,7 +35,12 @@ export interface ResurrectOptions {
   readonly job?: Job
   /** Refuses where somebody acted on the row since you read it. */
   readonly revision?: number
+  /** For a new operation of a job in doubt: where you looked, and that it did not happen. Stands in the audit log. */
+  readonly absence?: string
 }
+
+/** What `resurrect` answers; a doubt that stands in the way of a new operation is thrown. */
+export type ResurrectAnswer = Exclude<ResurrectVerdict, { readonly kind: 'not-absent' }>
 
 const defaultLimit = 50
 const purgeBatch = 1_000
@@ -86,8 +91,11 @@ export class DeadLetters {
     return this.#parts.driver.inspector.list({ pillar: 'dlq', filter, limit: limit ?? defaultLimit, cursor })
   }
 
-  /** @throws CHOKAQ_CONTRACT_INVALID where a keyed type's payload is edited without its contract */
-  async resurrect(id: string, options: ResurrectOptions, by: Actor): Promise<ResurrectVerdict> {
+  /**
+   * @throws CHOKAQ_CONTRACT_INVALID where a keyed type's payload is edited without its contract, CHOKAQ_ABSENCE_UNPROVEN
+   * where a new operation could act beside what happened already
+   */
+  async resurrect(id: string, options: ResurrectOptions, by: Actor): Promise<ResurrectAnswer> {
     const { inspector } = this.#parts.driver
     const { mode, revision } = options
     const record = await inspector.get(id)
@@ -95,7 +103,36 @@ export class DeadLetters {
     const edit =
       options.payload === undefined ? { payload: undefined, key: undefined } : await this.#edit(record, options)
     const limitMs = mode === 'continue' ? await this.#continueWithinMs(record) : undefined
-    return inspector.resurrect({ jobId: id, mode, revision, ...edit }, by, limitMs)
+    const absence = await this.#absence(record, options)
+    const verdict = await inspector.resurrect({ jobId: id, mode, revision, absence, ...edit }, by, limitMs)
+    if (verdict.kind !== 'not-absent') return verdict
+    const { effects, waitMs } = verdict
+    throw new ChokaQError('CHOKAQ_ABSENCE_UNPROVEN', { id, effects, waitMs })
+  }
+
+  /** Undefined where nothing was stated. */
+  async #absence({ type }: JobRecord, { mode, absence }: ResurrectOptions): Promise<ResurrectRequest['absence']> {
+    if (absence === undefined) return undefined
+    if (typeof absence !== 'string' || absence.trim() === '' || mode === 'continue') {
+      throw new ChokaQError('CHOKAQ_OPTION_INVALID', {
+        option: 'absence',
+        value: typeof absence === 'string' ? JSON.stringify(absence) : String(absence),
+        expected: 'a text that says where you looked, for a new operation',
+      })
+    }
+    const effects = (await this.#answers(type))?.effects
+    const waits = (Array.isArray(effects) ? effects : []).map((each: { readonly settleAfterMs?: unknown }) =>
+      typeof each.settleAfterMs === 'number' ? each.settleAfterMs : 0,
+    )
+    return { statement: absence.trim(), settleAfterMs: Math.max(0, ...waits) }
+  }
+
+  /** What the worker that registered the type told of it last. */
+  async #answers(
+    type: string,
+  ): Promise<{ readonly continueWithinMs?: unknown; readonly effects?: unknown } | undefined> {
+    const row = (await this.#parts.driver.inspector.jobTypes()).find((each) => each.type === type)
+    return row === undefined ? undefined : (parseJson(row.answers) as object)
   }
 
   async #edit(
@@ -128,9 +165,7 @@ export class DeadLetters {
   /** As the worker that registered the type last computed it; without a key no marker could have come and gone. */
   async #continueWithinMs({ type, keyHash }: JobRecord): Promise<number | undefined> {
     if (keyHash === null) return undefined
-    const row = (await this.#parts.driver.inspector.jobTypes()).find((each) => each.type === type)
-    if (row === undefined) return undefined
-    const { continueWithinMs } = parseJson(row.answers) as { readonly continueWithinMs?: unknown }
+    const continueWithinMs = (await this.#answers(type))?.continueWithinMs
     return typeof continueWithinMs === 'number' ? continueWithinMs : undefined
   }
 

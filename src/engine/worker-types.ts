@@ -3,6 +3,7 @@ import { checkBoot, policyFor, windowsOf } from '../core/boot-check.ts'
 import type { ClientConfig, WorkerConfig } from '../core/config.ts'
 import { ChokaQError } from '../core/errors.ts'
 import type { ResolvedEffect } from '../core/effect.ts'
+import { settleAfterMs } from '../core/doubt.ts'
 import { handlerOf, type Handler, type ResolvedHandler } from '../core/handler.ts'
 import type { JobTypeRow, TypePolicy } from '../core/storage.ts'
 import { continueWithinMs, leaseSpanMs, type WindowFinding } from '../core/windows.ts'
@@ -14,6 +15,8 @@ export interface RegisteredType {
   readonly ledgerKeepMs: number
   /** For the operators' `continue`. */
   readonly continueWithinMs: number
+  /** What is told to the storage of its effects. */
+  readonly effects: readonly object[]
   /** What this worker's boot check warned of, so that `chokaq doctor` can tell without the code. */
   readonly bootWarnings: readonly WindowFinding[]
 }
@@ -49,6 +52,7 @@ export class RegisteredTypes {
         policy: policyFor(handler, worker, client),
         ledgerKeepMs: windows.duplicateWindowMs + leaseSpanMs(windows),
         continueWithinMs: continueWithinMs(windows),
+        effects: Array.from(handler.effects.values(), (effect) => effectAnswers(effect, settleAfterMs(effect, worker))),
         bootWarnings: checkBoot([handler], worker, client).warnings,
       })
     }
@@ -76,13 +80,13 @@ export class RegisteredTypes {
   }
 }
 
-function answersOf({ handler, policy, continueWithinMs, bootWarnings }: RegisteredType): object {
+function answersOf({ handler, policy, continueWithinMs, effects, bootWarnings }: RegisteredType): object {
   return {
     key: typeof handler.contract.key === 'function' ? 'payload' : handler.contract.key,
     duplicateWindowMs: handler.contract.duplicateWindowMs,
     sideEffects: handler.sideEffects,
     because: handler.because ?? null,
-    effects: Array.from(handler.effects.values(), effectAnswers),
+    effects,
     whenInterrupted: handler.whenInterrupted,
     onDuplicate: handler.onDuplicate,
     keepsCompleted: handler.keepsCompleted,
@@ -94,13 +98,14 @@ function answersOf({ handler, policy, continueWithinMs, bootWarnings }: Register
   }
 }
 
-function effectAnswers(effect: ResolvedEffect): object {
+function effectAnswers(effect: ResolvedEffect, settleMs: number): object {
   const { keyed } = effect.provider
   return {
     name: effect.name,
     provider: effect.provider.name,
     takesKey: keyed !== undefined,
     windowMs: keyed !== undefined && Number.isFinite(keyed.windowMs) ? keyed.windowMs : null,
+    settleAfterMs: settleMs,
     reconciles: effect.reconcile !== undefined,
     compensates: effect.compensate !== undefined,
   }

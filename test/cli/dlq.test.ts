@@ -71,7 +71,11 @@ describe('dlq resurrect', () => {
     const refused = await dlq('resurrect', id, '--continue')
     expect(refused.code).toBe(3)
     expect(refused.stdout).toContain('nobody knows whether')
-    expect(await dlq('resurrect', id, '--new-operation')).toMatchObject({ code: 0 })
+    const unproven = await dlq('resurrect', id, '--new-operation')
+    expect(unproven).toMatchObject({ code: 3 })
+    expect(unproven.stdout).toContain('--absence')
+    expect(await dlq('resurrect', id, '--new-operation', '--absence', 'no such charge')).toMatchObject({ code: 0 })
+    expect((await scene.chokaq.insight.audit())[0]?.detail).toContain('no such charge')
   })
 
   it('replaces the payload of one job, of a keyed one with its contract only', async () => {
@@ -80,7 +84,15 @@ describe('dlq resurrect', () => {
     expect(await scene.chokaq.jobs.get(id)).toMatchObject({ payload: '{"id":"good"}', state: 'pending' })
 
     const keyed = await buryInDoubt()
-    const edit = ['resurrect', keyed, '--new-operation', '--payload', '{"order":"o9","cents":2}']
+    const edit = [
+      'resurrect',
+      keyed,
+      '--new-operation',
+      '--absence',
+      'not at the bank',
+      '--payload',
+      '{"order":"o9","cents":2}',
+    ]
     expect(await dlq(...edit)).toMatchObject({ code: 2 })
     scene.write(
       'pay.ts',

@@ -223,10 +223,13 @@ describe.each(storages)('resurrect on $name', (kind) => {
     })
     await world.drain([handler])
     expect(await world.chokaq.dlq.resurrect(id, { mode: 'continue' }, ada)).toEqual({ kind: 'in-doubt' })
-    expect(await world.chokaq.dlq.resurrect(id, { mode: 'new-operation' }, ada)).toEqual({
-      kind: 'resurrected',
-      generation: 2,
-    })
+    const anew = (absence?: string): Promise<unknown> =>
+      world.chokaq.dlq.resurrect(id, { mode: 'new-operation', ...(absence === undefined ? {} : { absence }) }, ada)
+    expect([await codeOf(anew()), await codeOf(anew(' '))]).toEqual([
+      'CHOKAQ_ABSENCE_UNPROVEN',
+      'CHOKAQ_OPTION_INVALID',
+    ])
+    expect(await anew('no charge in the list')).toEqual({ kind: 'resurrected', generation: 2 })
     await world.drain([handler])
     expect(await world.job(id)).toMatchObject({ state: 'completed', generation: 2 })
     expect(keys[0]).not.toBe(keys[1])

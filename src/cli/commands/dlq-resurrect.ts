@@ -1,7 +1,8 @@
 import type { Job } from '../../core/contract.ts'
+import { ChokaQError, hasCode } from '../../core/errors.ts'
 import type { Actor, ResurrectVerdict } from '../../core/inspector.ts'
 import type { ChokaQ } from '../../engine/enqueue/client.ts'
-import type { ResurrectOptions } from '../../engine/operators.ts'
+import type { ResurrectAnswer, ResurrectOptions } from '../../engine/operators.ts'
 import { CliError } from '../cli-error.ts'
 import type { ActorFlags, CommandHost } from '../command-host.ts'
 import { confirmed, type ConfirmFlags } from '../confirmation.ts'
@@ -19,6 +20,7 @@ export interface ResurrectFlags extends ActorFlags, SelectionFlags, ConfirmFlags
   readonly continue?: boolean
   readonly newOperation?: boolean
   readonly payload?: string
+  readonly absence?: string
   readonly jobs?: string
 }
 
@@ -42,13 +44,14 @@ export async function resurrect(
   }
   const payload =
     flags.payload === undefined ? {} : { payload: await jsonArgument(flags.payload, io.stdin, 'The payload') }
+  const absence = flags.absence === undefined ? {} : { absence: flags.absence }
   const contracts = flags.jobs === undefined ? undefined : await loadJobs(flags.jobs, io.cwd)
   return withClient(io, flags, 'existing', async (chokaq) => {
     const chosen = ids.length > 0 ? ids : await filtered(host, out, chokaq, flags, mode)
     const answers: Answer[] = []
     const progress = progressBar(io, out, chosen.length)
     for (const id of chosen) {
-      const options = { mode, ...payload, ...(await contractFor(chokaq, id, contracts, flags)) }
+      const options = { mode, ...payload, ...absence, ...(await contractFor(chokaq, id, contracts, flags)) }
       answers.push(await one(chokaq, id, options, host.by(flags)))
       progress.advance(1)
     }
@@ -93,7 +96,8 @@ async function contractFor(
 }
 
 async function one(chokaq: ChokaQ, id: string, options: ResurrectOptions, by: Actor): Promise<Answer> {
-  const verdict = await chokaq.dlq.resurrect(id, options, by)
+  const verdict = await resurrected(chokaq, id, options, by)
+  if (verdict instanceof ChokaQError) return { id, outcome: 'not-absent', text: verdict.message }
   const text = verdictText(verdict)
   return {
     id,
@@ -103,7 +107,22 @@ async function one(chokaq: ChokaQ, id: string, options: ResurrectOptions, by: Ac
   }
 }
 
-function verdictText(verdict: ResurrectVerdict): string {
+/** A doubt that stands in the way is the answer of this job, and no reason to leave the others. */
+async function resurrected(
+  chokaq: ChokaQ,
+  id: string,
+  options: ResurrectOptions,
+  by: Actor,
+): Promise<ResurrectAnswer | ChokaQError> {
+  try {
+    return await chokaq.dlq.resurrect(id, options, by)
+  } catch (error) {
+    if (hasCode(error, 'CHOKAQ_ABSENCE_UNPROVEN')) return error
+    throw error
+  }
+}
+
+function verdictText(verdict: ResurrectAnswer): string {
   switch (verdict.kind) {
     case 'resurrected':
       return `resurrected, generation ${verdict.generation}`
@@ -114,9 +133,11 @@ function verdictText(verdict: ResurrectVerdict): string {
     case 'active':
       return `its key is held by active job ${verdict.jobId}`
     case 'marked':
-      return `its key was left ${verdict.state} by job ${verdict.jobId}; only --new-operation replaces that`
+      return verdict.state === 'in_doubt'
+        ? `job ${verdict.jobId} of the same key is in doubt; decide that first: chokaq review`
+        : `its key was left ${verdict.state} by job ${verdict.jobId}; only --new-operation replaces that`
     case 'in-doubt':
-      return 'nobody knows whether its side effects happened; find out, then use --new-operation'
+      return 'nobody knows whether its side effects happened; find out, then decide: chokaq review'
     case 'too-old':
       return 'it is too old to continue safely; find out what happened, then use --new-operation'
     case 'key-changed':

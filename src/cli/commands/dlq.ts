@@ -30,6 +30,7 @@ export function registerDlq(program: Command, host: CommandHost): void {
     .description('bring dead jobs back: say whether it is the same operation or a new one')
     .option('--continue', 'finish the same operation: the same generation, the same provider keys')
     .option('--new-operation', 'another operation under the same key; replaces what the key left behind')
+    .option('--absence <text>', 'for a new operation of a job in doubt: where you looked, and that it did not happen')
     .option('--payload <json>', 'replace the payload of one job; - reads it from standard input')
     .option('--jobs <file>', 'a file that exports the contract, where a keyed job gets another payload')
     .action((ids: readonly string[], flags: ResurrectFlags) =>

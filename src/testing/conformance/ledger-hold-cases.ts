@@ -160,15 +160,18 @@ export const ledgerHoldCases: CaseGroup = {
       await scene.mustSettle(job.lease, complete({ guard: true }), 'completed')
     },
 
-    'a doubt of another generation or key holds nothing here': async (scene) => {
+    'a doubt that was stated absent, or of another key, holds nothing here': async (scene) => {
       const { expect } = scene
       const job = await scene.runningKeyed('order-1')
       await opened(scene, job)
       await scene.mustSettle(job.lease, bury(), 'dead')
-      await scene.resurrect(job.lease.jobId, { mode: 'new-operation' })
+      const absence = { statement: 'not there', settleAfterMs: 0 }
+      await scene.resurrect(job.lease.jobId, { mode: 'new-operation', absence })
       const again = await startedAgain(scene)
       await scene.mustSettle(again.lease, complete({ guard: true }), 'completed')
-      const other = await scene.runningKeyed('order-2')
+      const doubtful = await scene.runningKeyed('order-2')
+      await opened(scene, doubtful)
+      const other = await scene.runningKeyed('order-3')
       await scene.mustSettle(other.lease, complete({ guard: true }), 'completed')
       expect(await scene.counter('jobs.completed')).toBe(2)
     },

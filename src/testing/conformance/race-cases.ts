@@ -215,6 +215,7 @@ export const raceCases: CaseGroup = {
         payload: undefined,
         key: undefined,
         revision,
+        absence: undefined,
       } as const
       const verdicts = await scene.together(
         scene.inspector.resurrect(request, operator, undefined),

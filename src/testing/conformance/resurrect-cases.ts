@@ -2,9 +2,11 @@
  * Bringing the dead back. `continue` is the same operation again and must not hide what happened since; a new operation
  * says so, takes the next generation and replaces what the key left behind.
  */
+import type { ResurrectVerdict } from '../../core/inspector.ts'
 import { bury, complete, retry } from './actions.ts'
 import type { CaseGroup } from './cases.ts'
 import { day, fingerprint, hour, keyedJob, keyedPolicy, keyOf, minute, policy, second } from './new-job.ts'
+import { closed, effectInDoubt, opened, states } from './ledger-steps.ts'
 import { keyed, plain, type Scene } from './scene.ts'
 
 const key = 'order-1'
@@ -184,15 +186,74 @@ export const resurrectCases: CaseGroup = {
       expect(await scene.record(next.id)).toMatchObject({ generation: 2 })
     },
 
-    'a job in doubt is continued only by a decision; a new operation may': async (scene) => {
+    'a job in doubt is continued only by a decision; a new operation needs to know that nothing happened': async (
+      scene,
+    ) => {
       const { expect, runtime } = scene
       const jobId = await inDoubt(scene)
       expect(await scene.resurrect(jobId)).toEqual({ kind: 'in-doubt' })
+      expect(await scene.resurrect(jobId, { mode: 'new-operation' })).toEqual({
+        kind: 'not-absent',
+        effects: [],
+        waitMs: undefined,
+      })
       await expectStillDead(scene, jobId)
       expect(await scene.marker(keyOf(runtime, key).hash)).toMatchObject({ state: 'in_doubt', jobId })
-      expect(await scene.resurrect(jobId, { mode: 'new-operation' })).toEqual({ kind: 'resurrected', generation: 2 })
+      const absence = { statement: 'not in the list of charges', settleAfterMs: minute }
+      expect(await scene.resurrect(jobId, { mode: 'new-operation', absence })).toEqual({
+        kind: 'resurrected',
+        generation: 2,
+      })
+      const [audited] = await scene.inspector.audit({ limit: 1, beforeId: undefined })
+      expect(JSON.parse(audited?.detail ?? '')).toMatchObject({ absence: absence.statement, inDoubt: [] })
       const again = await scene.fetchOne(keyed)
       scene.expect((await scene.start(again.lease, keyed)).kind).toBe('started')
+    },
+
+    'an effect in doubt is stated absent only when its call would be seen, and is closed with the act': async (
+      scene,
+    ) => {
+      const { expect } = scene
+      const { jobId, intentId } = await effectInDoubt(scene, key)
+      const absence = { statement: 'not in the list of charges', settleAfterMs: minute }
+      const act = (): Promise<ResurrectVerdict> => scene.resurrect(jobId, { mode: 'new-operation', absence })
+      const early = await act()
+      expect(early).toMatchObject({ kind: 'not-absent', effects: ['charge'] })
+      expect(early.kind === 'not-absent' && (early.waitMs ?? 0)).toBeGreaterThan(0)
+      expect(await states(scene, jobId)).toEqual(['open'])
+      await scene.elapse(minute + second)
+      expect(await scene.resurrect(jobId, { mode: 'new-operation' })).toMatchObject({ waitMs: undefined })
+      expect(await act()).toEqual({ kind: 'resurrected', generation: 2 })
+      expect(await states(scene, jobId)).toEqual(['not-executed'])
+      const [audited] = await scene.inspector.audit({ limit: 1, beforeId: undefined })
+      expect(JSON.parse(audited?.detail ?? '')).toMatchObject({ inDoubt: [{ name: 'charge', item: '' }] })
+      // It was there after all: the evidence stands, for whoever looks.
+      await closed(scene, intentId)
+      expect(await states(scene, jobId)).toEqual(['done'])
+    },
+
+    'a new operation of a job in doubt needs no word where the record proves that nothing was executed': async (
+      scene,
+    ) => {
+      const { expect } = scene
+      const job = await scene.runningKeyed(key)
+      await closed(scene, await opened(scene, job), { state: 'not-executed', result: null })
+      await scene.mustSettle(job.lease, bury({ reason: 'ReviewRequested', hold: true }), 'dead')
+      expect(await scene.resurrect(job.lease.jobId, { mode: 'new-operation' })).toMatchObject({ kind: 'resurrected' })
+    },
+
+    'a new operation never replaces the doubt of another job of the key': async (scene) => {
+      const { expect, runtime } = scene
+      const first = await deadKeyed(scene)
+      const doubtful = await inDoubt(scene)
+      const absence = { statement: 'nothing there', settleAfterMs: 0 }
+      expect(await scene.resurrect(first, { mode: 'new-operation', absence })).toEqual({
+        kind: 'marked',
+        jobId: doubtful,
+        state: 'in_doubt',
+      })
+      await expectStillDead(scene, first)
+      expect(await scene.marker(keyOf(runtime, key).hash)).toMatchObject({ state: 'in_doubt', jobId: doubtful })
     },
 
     'a continue is refused when a marker could have come and gone': async (scene) => {

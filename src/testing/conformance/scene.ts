@@ -230,7 +230,8 @@ export class Scene {
     request: Partial<ResurrectRequest> = {},
     continueWithinMs?: number,
   ): Promise<ResurrectVerdict> {
-    const defaults = { mode: 'continue', payload: undefined, key: undefined, revision: undefined } as const
+    const nothing = { payload: undefined, key: undefined, revision: undefined, absence: undefined }
+    const defaults = { mode: 'continue', ...nothing } as const
     return this.inspector.resurrect({ ...defaults, ...request, jobId }, operator, continueWithinMs)
   }
 }

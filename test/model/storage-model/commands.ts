@@ -314,18 +314,24 @@ function cancel(at: number): Command {
   })
 }
 
-function resurrect(at: number, mode: 'continue' | 'new-operation'): Command {
-  return withJob(`resurrect ${mode}`, ['resurrect'], at, async (job, model, real) => {
-    const request = { jobId: job.id, mode, payload: undefined, key: undefined, revision: undefined }
-    const verdict = await real.driver.inspector.resurrect(request, by, undefined)
-    const obstacle = model.obstacle(job, mode)
-    if (obstacle !== undefined) expect(verdict.kind).toBe(obstacle)
-    else {
-      model.resurrect(job, mode)
-      expect(verdict).toEqual({ kind: 'resurrected', generation: job.generation })
-      await raised(real, model, job)
-    }
-  })
+function resurrect(at: number, mode: 'continue' | 'new-operation', isStated: boolean): Command {
+  const absence = isStated ? { statement: 'it is not there', settleAfterMs: 0 } : undefined
+  return withJob(
+    `resurrect ${mode}${isStated ? ', stated absent' : ''}`,
+    ['resurrect'],
+    at,
+    async (job, model, real) => {
+      const request = { jobId: job.id, mode, payload: undefined, key: undefined, revision: undefined, absence }
+      const verdict = await real.driver.inspector.resurrect(request, by, undefined)
+      const obstacle = model.obstacle(job, mode, isStated)
+      if (obstacle !== undefined) expect(verdict.kind).toBe(obstacle)
+      else {
+        model.resurrect(job, mode)
+        expect(verdict).toEqual({ kind: 'resurrected', generation: job.generation })
+        await raised(real, model, job)
+      }
+    },
+  )
 }
 
 const keep = { kind: 'full' } as const
@@ -375,7 +381,7 @@ export const anyCommands: readonly fc.Arbitrary<Command>[] = [
   fc.constant(promote),
   fc.constantFrom(true, false, false).map(setPaused),
   at.map(cancel),
-  fc.tuple(at, mode).map((args) => resurrect(...args)),
+  fc.tuple(at, mode, fc.boolean()).map((args) => resurrect(...args)),
 ]
 
 export async function register(driver: StorageDriver): Promise<void> {

@@ -214,12 +214,16 @@ export class Model {
   }
 
   /** What stands in the way of a dead job's return; undefined where nothing does. */
-  obstacle(job: ModelJob, mode: 'continue' | 'new-operation'): string | undefined {
+  obstacle(job: ModelJob, mode: 'continue' | 'new-operation', isStated: boolean): string | undefined {
     if (job.place !== 'dlq') return 'not-found'
     if (job.key !== undefined && this.hotHolder(job.key) !== undefined) return 'active'
-    if (mode === 'new-operation') return undefined
     const marker = job.key === undefined ? undefined : this.markers.get(job.key)
-    if (job.inDoubt || (marker?.state === 'in_doubt' && marker.jobId === job.id)) return 'in-doubt'
+    const inDoubt = job.inDoubt || (marker?.state === 'in_doubt' && marker.jobId === job.id)
+    if (mode === 'new-operation') {
+      if (marker?.state === 'in_doubt' && marker.jobId !== job.id) return 'marked'
+      return inDoubt && !isStated ? 'not-absent' : undefined
+    }
+    if (inDoubt) return 'in-doubt'
     return marker === undefined ? undefined : 'marked'
   }
 

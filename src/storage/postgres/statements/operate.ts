@@ -1,6 +1,7 @@
 /** What operators do. Each act that changes something writes its line of the audit log in the same transaction. */
 import { CounterSum } from '../../../core/counters.ts'
 import type {
+  Absence,
   Actor,
   CancelVerdict,
   JobFilter,
@@ -9,8 +10,10 @@ import type {
   ResurrectVerdict,
 } from '../../../core/inspector.ts'
 import type { ArchiveOutcome } from '../../../core/job.ts'
+import { absenceAudit, absenceRefusal, type RecordedCalls } from '../../absence.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../transactions.ts'
+import { callsOf, closeAsAbsent } from './absence.ts'
 import { audit } from './audit.ts'
 import { conditionsOf } from './inspect.ts'
 import { Endings, hotRowColumns, lockRows } from './leave-hot.ts'
@@ -123,7 +126,8 @@ const maxRounds = 10
 /**
  * resurrect: dlq -> pending
  * Precondition: the revision the operator saw; no active holder of the key; continue: same key, no live marker, not in
- * doubt, young enough. A new operation takes the next generation and replaces the marker.
+ * doubt, young enough; a new operation: what is in doubt is absent, and no other job of the key is in doubt. It takes the
+ * next generation and replaces the marker.
  * Returns resurrected with its generation, or what stands in the way.
  * Who: an operator.
  */
@@ -140,22 +144,28 @@ export async function resurrect(
   if (revision !== undefined && revision !== dead.revision) return { kind: 'changed', revision: dead.revision }
   const keyHash = key?.key.hash ?? dead.key_hash
   if (mode === 'continue' && keyHash !== dead.key_hash) return { kind: 'key-changed' }
+  const calls = await callsOf(session, dead.key_hash, dead.generation)
   for (let round = 0; ; round += 1) {
     const holder = keyHash === null ? undefined : await session.get<{ readonly id: string }>(selectKeyHolder, keyHash)
     if (holder !== undefined || round > maxRounds) return { kind: 'active', jobId: holder?.id ?? jobId }
     const marker = keyHash === null ? undefined : await findMarker(session, keyHash)
-    const obstacle = mode === 'continue' ? continueObstacle(jobId, dead, marker, continueWithinMs) : undefined
+    const obstacle =
+      mode === 'continue'
+        ? continueObstacle(jobId, dead, marker, continueWithinMs)
+        : newOperationObstacle(jobId, dead, marker, calls, request.absence)
     if (obstacle !== undefined) return obstacle
     const generation = mode === 'continue' ? dead.generation : await nextGeneration(session, keyHash, dead, marker)
     const texts = [payload ?? null, key?.key.hash ?? null, key?.key.prefix ?? null, key?.key.scope ?? null]
     if ((await session.get(resurrectRow, jobId, generation, ...texts, key?.fingerprint ?? null)) === undefined) continue
     await session.all('DELETE FROM chokaq.jobs_dlq WHERE id = $1', jobId)
     const replaced = mode === 'new-operation' ? await replaceMarkers(session, jobId, keyHash, dead.key_hash) : []
+    if (mode === 'new-operation') await closeAsAbsent(session, calls)
     const counters = new CounterSum()
     counters.add('jobs.resurrected', dead, mode)
     await session.addCounters(counters)
     const edited = { payload: payload !== undefined, key: keyHash !== dead.key_hash }
-    const detail = { mode, generation, revision: dead.revision, edited, replacedMarkers: replaced }
+    const absent = absenceAudit(calls, request)
+    const detail = { mode, generation, revision: dead.revision, edited, replacedMarkers: replaced, ...absent }
     await audit(tx, by, 'resurrect', jobId, detail)
     tx.jobsBecameReady = true
     return { kind: 'resurrected', generation }
@@ -174,6 +184,19 @@ function continueObstacle(
   if (live !== undefined) return { kind: 'marked', jobId: live.job_id, state: live.state }
   if (continueWithinMs !== undefined && dead.now - dead.created_at > continueWithinMs) return { kind: 'too-old' }
   return undefined
+}
+
+function newOperationObstacle(
+  jobId: string,
+  dead: DeadRow,
+  marker: Marker | undefined,
+  calls: RecordedCalls,
+  absence: Absence | undefined,
+): ResurrectVerdict | undefined {
+  const doubt = marker?.state === 'in_doubt' ? marker : undefined
+  // Another job of the key may have acted: that is to be decided first, and not by replacing its marker.
+  if (doubt !== undefined && doubt.job_id !== jobId) return { kind: 'marked', jobId: doubt.job_id, state: doubt.state }
+  return absenceRefusal(calls, dead.in_doubt === 1 || doubt !== undefined, absence)
 }
 
 async function nextGeneration(

@@ -1,6 +1,7 @@
 /** What operators do. Each act that changes something writes its line of the audit log in the same transaction. */
 import { CounterSum } from '../../../core/counters.ts'
 import type {
+  Absence,
   Actor,
   CancelVerdict,
   JobFilter,
@@ -9,9 +10,11 @@ import type {
   ResurrectVerdict,
 } from '../../../core/inspector.ts'
 import type { ArchiveOutcome } from '../../../core/job.ts'
+import { absenceAudit, absenceRefusal, type RecordedCalls } from '../../absence.ts'
 import { jobColumns } from '../../row-mapping.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
+import { callsOf, closeAsAbsent } from './absence.ts'
 import { audit } from './audit.ts'
 import { conditionsOf } from './inspect.ts'
 import { type HotRow, hotRowColumns } from './leave-hot.ts'
@@ -132,7 +135,8 @@ export const resurrectRow = `INSERT INTO chokaq_jobs_hot (${jobColumns.join(', '
 /**
  * resurrect: dlq -> pending
  * Precondition: the revision the operator saw; no active holder of the key; continue: same key, no live marker, not in
- * doubt, young enough. A new operation takes the next generation and replaces the marker.
+ * doubt, young enough; a new operation: what is in doubt is absent, and no other job of the key is in doubt. It takes the
+ * next generation and replaces the marker.
  * Returns resurrected with its generation, or what stands in the way.
  * Who: an operator.
  */
@@ -152,7 +156,11 @@ export function resurrect(
   const holder = keyHash === null ? undefined : session.get<{ readonly id: string }>(selectKeyHolder, keyHash)
   if (holder !== undefined) return { kind: 'active', jobId: holder.id }
   const marker = keyHash === null ? undefined : findMarker(session, keyHash)
-  const obstacle = mode === 'continue' ? continueObstacle(tx, jobId, dead, marker, continueWithinMs) : undefined
+  const calls = callsOf(tx, dead.key_hash, dead.generation)
+  const obstacle =
+    mode === 'continue'
+      ? continueObstacle(tx, jobId, dead, marker, continueWithinMs)
+      : newOperationObstacle(jobId, dead, marker, calls, request.absence)
   if (obstacle !== undefined) return obstacle
 
   const generation = mode === 'continue' ? dead.generation : nextGeneration(session, keyHash, dead, marker)
@@ -162,11 +170,14 @@ export function resurrect(
   session.run(resurrectRow, nowMs, token, generation, ...keyValues, payload ?? null, jobId)
   session.run('DELETE FROM chokaq_jobs_dlq WHERE id = ?', jobId)
   const replaced = mode === 'new-operation' ? replaceMarkers(session, jobId, keyHash, dead.key_hash, marker) : []
+  if (mode === 'new-operation') closeAsAbsent(tx, calls)
   const counters = new CounterSum()
   counters.add('jobs.resurrected', dead, mode)
   session.addCounters(counters)
   const edited = { payload: payload !== undefined, key: keyHash !== dead.key_hash }
-  audit(tx, by, 'resurrect', jobId, { mode, generation, revision: dead.revision, edited, replacedMarkers: replaced })
+  const absent = absenceAudit(calls, request)
+  const detail = { mode, generation, revision: dead.revision, edited, replacedMarkers: replaced, ...absent }
+  audit(tx, by, 'resurrect', jobId, detail)
   tx.jobsBecameReady = true
   return { kind: 'resurrected', generation }
 }
@@ -184,6 +195,19 @@ function continueObstacle(
   if (live !== undefined) return { kind: 'marked', jobId: live.job_id, state: live.state }
   if (continueWithinMs !== undefined && nowMs - dead.created_at > continueWithinMs) return { kind: 'too-old' }
   return undefined
+}
+
+function newOperationObstacle(
+  jobId: string,
+  dead: DeadRow,
+  marker: Marker | undefined,
+  calls: RecordedCalls,
+  absence: Absence | undefined,
+): ResurrectVerdict | undefined {
+  const doubt = marker?.state === 'in_doubt' ? marker : undefined
+  // Another job of the key may have acted: that is to be decided first, and not by replacing its marker.
+  if (doubt !== undefined && doubt.job_id !== jobId) return { kind: 'marked', jobId: doubt.job_id, state: doubt.state }
+  return absenceRefusal(calls, dead.in_doubt === 1 || doubt !== undefined, absence)
 }
 
 function nextGeneration(session: Session, keyHash: string | null, dead: DeadRow, marker: Marker | undefined): number {
