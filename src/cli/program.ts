@@ -8,6 +8,7 @@ import { registerDlq } from './commands/dlq.ts'
 import { registerDoctor } from './commands/doctor.ts'
 import { registerEnqueue } from './commands/enqueue.ts'
 import { registerJobs } from './commands/jobs.ts'
+import { registerMigrate } from './commands/migrate.ts'
 import { registerQueues } from './commands/queues.ts'
 import { registerReview } from './commands/review.ts'
 import { registerWork } from './commands/work.ts'
@@ -47,6 +48,7 @@ export function buildProgram(host: CommandHost): Command {
   registerDlq(program, host)
   registerReview(program, host)
   registerQueues(program, host)
+  registerMigrate(program, host)
   registerDoctor(program, host)
   registerChecklist(program, host)
   registerConfig(program, host)

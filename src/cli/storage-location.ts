@@ -4,8 +4,11 @@ import { dirname, resolve } from 'node:path'
 import type { ClientOptions } from '../core/config.ts'
 import type { Storage } from '../core/storage.ts'
 import { createChokaQ, type ChokaQ } from '../engine/enqueue/client.ts'
+import type { MigrationPlan } from '../storage/migration.ts'
 import { postgres } from '../storage/postgres/index.ts'
+import { planMigrations as planPostgres } from '../storage/postgres/plan.ts'
 import { sqlite } from '../storage/sqlite/index.ts'
+import { planMigrations as planSqlite } from '../storage/sqlite/plan.ts'
 import { CliError } from './cli-error.ts'
 import type { CliIo } from './io.ts'
 
@@ -20,21 +23,42 @@ export type Presence = 'existing' | 'may-be-new'
 
 export interface DatabaseOptions {
   readonly db?: string
+  /** Of PostgreSQL. */
+  readonly schema?: string
 }
 
 const inMemory = ':memory:'
 
+type Place = { readonly kind: 'postgres'; readonly url: string } | { readonly kind: 'sqlite'; readonly path: string }
+
 export function storageFor(io: CliIo, options: DatabaseOptions, presence: Presence): Storage {
+  const { schema } = options
+  const migrate = presence === 'may-be-new'
+  const place = placeOf(io, options, presence)
+  if (place.kind === 'sqlite') return sqlite(place.path, { migrate })
+  return postgres(place.url, { migrate, ...(schema === undefined ? {} : { schema }) })
+}
+
+/** What `migrate` would do there. Writes nothing. */
+export async function planFor(io: CliIo, options: DatabaseOptions): Promise<MigrationPlan> {
+  const place = placeOf(io, options, 'may-be-new')
+  if (place.kind === 'sqlite') return planSqlite(place.path, Date.now())
+  return planPostgres(place.url, options.schema === undefined ? {} : { schema: options.schema })
+}
+
+function placeOf(io: CliIo, options: DatabaseOptions, presence: Presence): Place {
   const fromEnvironment = io.env[databaseVariable]
   const location =
     options.db ?? (fromEnvironment === undefined || fromEnvironment === '' ? defaultLocation : fromEnvironment)
-  const migrate = presence === 'may-be-new'
-  if (/^postgres(ql)?:/i.test(location)) return postgres(location, { migrate })
+  if (/^postgres(ql)?:/i.test(location)) return { kind: 'postgres', url: location }
   const path = sqlitePath(location)
-  if (path === inMemory) return sqlite(inMemory, { migrate })
+  if (options.schema !== undefined) {
+    throw new CliError('CHOKAQ_CLI_USAGE', 'A SQLite file has no schemas. Leave --schema out, or name a server.')
+  }
+  if (path === inMemory) return { kind: 'sqlite', path: inMemory }
   const file = resolve(io.cwd, path)
   checkFile(file, presence)
-  return sqlite(file, { migrate })
+  return { kind: 'sqlite', path: file }
 }
 
 function sqlitePath(location: string): string {

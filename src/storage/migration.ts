@@ -23,3 +23,31 @@ export function pendingMigrations(known: readonly Migration[], foundVersion: num
   }
   return known.slice(foundVersion)
 }
+
+/** What a migration would do to a database, and nothing done yet. */
+export interface MigrationPlan {
+  /** Without credentials. */
+  readonly location: string
+  /** 0 where there are no tables. */
+  readonly foundVersion: number
+  readonly knownVersion: number
+  readonly pending: readonly { readonly version: number; readonly name: string }[]
+  /** A script that does the same; empty where nothing is pending. */
+  readonly sql: string
+}
+
+export function planOf(
+  location: string,
+  known: readonly Migration[],
+  foundVersion: number,
+  texts: (pending: readonly Migration[]) => readonly string[],
+): MigrationPlan {
+  const pending = pendingMigrations(known, foundVersion)
+  const sql = pending.length === 0 ? '' : texts(pending).map(asScript).join('\n')
+  return { location, foundVersion, knownVersion: known.length, pending: migrationNames(pending), sql }
+}
+
+function asScript(text: string): string {
+  const trimmed = text.trimEnd()
+  return trimmed.endsWith(';') ? trimmed : `${trimmed};`
+}

@@ -6,7 +6,7 @@
  */
 import { ChokaQError } from '../../core/errors.ts'
 import type { Runtime } from '../../core/runtime.ts'
-import { pendingMigrations } from '../migration.ts'
+import { type Migration, pendingMigrations } from '../migration.ts'
 import type { Connection } from './connection.ts'
 import { migrations } from './migrations.ts'
 import { sqlStateOf } from './postgres-errors.ts'
@@ -28,7 +28,7 @@ const catalogConflicts = new Set(['23505', '42P06', '42P07', '42710', '42723', '
 export async function install(connection: Connection, options: InstallOptions): Promise<void> {
   const { migrate, location } = options
   for (let attempt = 1; ; attempt += 1) {
-    const found = await installedVersion(connection, options)
+    const found = (await findSchema(connection, options)).version
     if (pendingMigrations(migrations, found).length === 0) return
     if (!migrate) {
       const where = found === 0 ? location : `${location} (schema version ${found} of ${migrations.length})`
@@ -55,38 +55,66 @@ const selectTables = `SELECT (n.oid IS NOT NULL) AS has_schema, (c.oid IS NOT NU
   FROM (SELECT 1) one LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = $1
   LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = 'migrations'`
 
-/** The version of the tables in the schema; 0 where there are none. Throws where they are someone else's. */
-async function installedVersion(connection: Connection, { schema, location }: InstallOptions): Promise<number> {
+export interface FoundSchema {
+  readonly hasSchema: boolean
+  /** 0 where there are no tables. */
+  readonly version: number
+}
+
+/** What is there. Throws where the tables are someone else's. */
+export async function findSchema(
+  connection: Connection,
+  { schema, location }: Pick<InstallOptions, 'schema' | 'location'>,
+): Promise<FoundSchema> {
   const [tables] = await connection.query<FoundTables>(selectTables, [schema.name])
-  if (tables === undefined || tables.has_migrations === 0) return 0
+  const hasSchema = tables?.has_schema === 1
+  if (tables === undefined || tables.has_migrations === 0) return { hasSchema, version: 0 }
   if (tables.columns !== 'version,name,applied_at') {
     const problem = `the table migrations in its schema ${schema.quoted} has other columns`
     throw new ChokaQError('CHOKAQ_STORAGE_FOREIGN', { path: location, problem })
   }
   const text = schema.apply('SELECT coalesce(max(version), 0) AS version FROM chokaq.migrations')
   const [row] = await connection.query<{ readonly version: number }>(text)
-  return row?.version ?? 0
+  return { hasSchema, version: row?.version ?? 0 }
+}
+
+/** The beginning of the one transaction that all steps share. The lock ends with it. */
+export function openingTexts(schema: SchemaName): readonly string[] {
+  const name = schema.name.replaceAll("'", "''")
+  return [
+    'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
+    'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0',
+    // A name may have a backslash.
+    'SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL standard_conforming_strings = on',
+    'SET LOCAL client_min_messages = warning',
+    `SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('chokaq migrations ${name}', 0))`,
+  ]
+}
+
+/** Where the names of versions are kept. Even IF NOT EXISTS asks for the right to create. */
+export function preparingTexts(schema: SchemaName, { hasSchema }: FoundSchema): readonly string[] {
+  const table = schema.apply(`CREATE TABLE IF NOT EXISTS chokaq.migrations
+  (version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())`)
+  return [...(hasSchema ? [] : [`CREATE SCHEMA ${schema.quoted}`]), table]
+}
+
+/** A migration: its version first, so that another starter of the same version stops here. */
+export function stepTexts(schema: SchemaName, { version, name, sql }: Migration): readonly string[] {
+  const record = `INSERT INTO chokaq.migrations (version, name) VALUES (${version}, '${name}')`
+  return [schema.apply(record), schema.apply(sql)]
 }
 
 async function runMigrations(connection: Connection, options: InstallOptions): Promise<void> {
   const { schema, runtime } = options
-  await connection.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE')
+  const run = async (texts: readonly string[]): Promise<void> => {
+    for (const text of texts) await connection.query(text, undefined, stepDeadlineMs)
+  }
   try {
-    await connection.query(`SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;
-      SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL client_min_messages = warning`)
-    const lock = `SELECT pg_advisory_xact_lock(hashtextextended('chokaq migrations ' || $1, 0))`
-    await connection.query(lock, [schema.name], stepDeadlineMs)
-    const [tables] = await connection.query<FoundTables>(selectTables, [schema.name])
-    // Even IF NOT EXISTS asks for the right to create.
-    if (tables?.has_schema !== 1) await connection.query(`CREATE SCHEMA ${schema.quoted}`)
-    await connection.query(
-      schema.apply(`CREATE TABLE IF NOT EXISTS chokaq.migrations
-        (version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())`),
-    )
-    for (const { version, name, sql } of pendingMigrations(migrations, await installedVersion(connection, options))) {
-      const record = schema.apply('INSERT INTO chokaq.migrations (version, name) VALUES ($1::integer, $2)')
-      await connection.query(record, [version, name])
-      await connection.query(schema.apply(sql), undefined, stepDeadlineMs)
+    await run(openingTexts(schema))
+    const found = await findSchema(connection, options)
+    await run(preparingTexts(schema, found))
+    for (const migration of pendingMigrations(migrations, found.version)) {
+      await run(stepTexts(schema, migration))
       runtime.faults.reach('migration-step')
     }
     await connection.query('COMMIT')

@@ -10,7 +10,7 @@ import { existsSync, realpathSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { ChokaQError } from '../../core/errors.ts'
 import type { Runtime } from '../../core/runtime.ts'
-import { pendingMigrations } from '../migration.ts'
+import { type Migration, pendingMigrations } from '../migration.ts'
 import type { SqliteDatabase, SqliteDriver } from './database.ts'
 import { migrations } from './migrations.ts'
 
@@ -98,7 +98,7 @@ export function synchronousName(level: number): string {
   return synchronousLevels[level] ?? String(level)
 }
 
-function hasContent(path: string): boolean {
+export function hasContent(path: string): boolean {
   return path !== memoryPath && existsSync(path) && statSync(path).size > 0
 }
 
@@ -110,7 +110,7 @@ function refuseMissingFolder(path: string): void {
   })
 }
 
-function openDriver(driver: SqliteDriver, path: string): SqliteDatabase {
+export function openDriver(driver: SqliteDriver, path: string): SqliteDatabase {
   try {
     return driver.open(path)
   } catch (cause) {
@@ -139,6 +139,17 @@ function setPragmas(db: SqliteDatabase, { path, durability }: ConnectionOptions)
   db.exec(`PRAGMA cache_size = -${cacheKilobytes}`)
 }
 
+/** Where the names of versions are kept. */
+export const migrationsTable = `CREATE TABLE IF NOT EXISTS chokaq_migrations
+  (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT`
+/** Only on a file that ChokaQ made. */
+export const markAsOwn = `PRAGMA application_id = ${applicationId}`
+
+export function stepTexts({ version, name, sql }: Migration, nowMs: number): readonly string[] {
+  const row = `${version}, '${name}', ${Math.floor(nowMs)}`
+  return [`INSERT INTO chokaq_migrations (version, name, applied_at) VALUES (${row})`, sql]
+}
+
 /**
  * All steps in one transaction, and the version is written before the step: of two processes that start together, the
  * second finds the first one's work done, and a death in the middle leaves nothing behind.
@@ -147,19 +158,12 @@ function runMigrations(db: SqliteDatabase, { path, runtime }: ConnectionOptions,
   db.exec('BEGIN IMMEDIATE')
   try {
     const found = schemaVersion(db, path)
-    const pending = pendingMigrations(migrations, found)
-    db.exec(`CREATE TABLE IF NOT EXISTS chokaq_migrations
-      (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT`)
-    for (const { version, name, sql } of pending) {
-      db.prepare('INSERT INTO chokaq_migrations (version, name, applied_at) VALUES (?, ?, ?)').run(
-        version,
-        name,
-        Math.floor(runtime.clock.nowMs()),
-      )
-      db.exec(sql)
+    db.exec(migrationsTable)
+    for (const migration of pendingMigrations(migrations, found)) {
+      for (const text of stepTexts(migration, runtime.clock.nowMs())) db.exec(text)
       runtime.faults.reach('migration-step')
     }
-    if (isNew && found === 0) db.exec(`PRAGMA application_id = ${applicationId}`)
+    if (isNew && found === 0) db.exec(markAsOwn)
     db.exec('COMMIT')
   } catch (error) {
     if (db.inTransaction) db.exec('ROLLBACK')
