@@ -1,14 +1,13 @@
 // Starters that race, odd schema names, and databases that are not for us.
 import { afterAll, describe, expect, it } from 'vitest'
 import { postgres, type PostgresOptions } from 'chokaq/postgres'
-import { createNodeRuntime } from '../../src/engine/node-runtime.ts'
 import { newJob } from '../../src/testing/conformance/new-job.ts'
 import { migrations } from '../../src/storage/postgres/migrations.ts'
 import { createDatabase, databaseUrl, keepOnFailure } from './database.ts'
+import { beat, codeOf, register, roundTrip, runtime } from './scene.ts'
 
 const database = await createDatabase({ isEmpty: true })
 afterAll(() => database.drop())
-const runtime = createNodeRuntime()
 
 const open = (options: PostgresOptions = {}, url = database.url) => postgres(url, options).open(runtime)
 
@@ -22,13 +21,6 @@ async function use(options: PostgresOptions = {}, url?: string): Promise<string>
   } finally {
     await driver.close()
   }
-}
-
-async function codeOf(call: Promise<unknown>): Promise<string> {
-  return call.then(
-    () => 'accepted',
-    (error: unknown) => (error as { readonly code?: string }).code ?? String(error),
-  )
 }
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
@@ -74,6 +66,25 @@ describe('a role that may only read and write rows', () => {
     expect(await use({ schema }, url.href)).toBe('inserted')
     expect(await use({ schema, migrate: false }, url.href)).toBe('inserted')
     await database.query(`DROP OWNED BY chokaq_writer; DROP ROLE chokaq_writer`)
+  })
+})
+
+describe('a worker of an older version', () => {
+  it('that runs while the schema is upgraded goes on', async () => {
+    const schema = 'upgraded'
+    const driver = open({ schema })
+    await driver.ready()
+    await register(driver)
+    expect(await roundTrip(driver)).toBe('completed')
+    // What a step of tomorrow may do: columns with a default, tables, indexes.
+    await database.query(`BEGIN; INSERT INTO upgraded.migrations (version, name) VALUES (1000, 'of_tomorrow');
+      ALTER TABLE upgraded.jobs_hot ADD COLUMN colour text NOT NULL DEFAULT 'red';
+      ALTER TABLE upgraded.jobs_archive ADD COLUMN colour text; CREATE TABLE upgraded.more (id int);
+      CREATE INDEX ON upgraded.jobs_hot (colour); COMMIT`)
+    expect(await roundTrip(driver)).toBe('completed')
+    expect(await beat(driver)).toMatchObject({ kind: 'alive' })
+    await driver.close()
+    expect(await codeOf(use({ schema }))).toBe('CHOKAQ_SCHEMA_NEWER')
   })
 })
 
