@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, vi, type TestContext } from 'vitest'
 import { CrashRun } from './crash-run.ts'
 import { buildPrograms, removePrograms } from './fixture-programs.ts'
-import type { CrashStorage } from './storages.ts'
+import type { CrashDatabaseOptions, CrashStorage } from './storages.ts'
 
 /** Real processes on a busy machine; each wait inside a test has a shorter deadline that says what was missing. */
 const testTimeout = 60_000
@@ -10,7 +10,10 @@ const testTimeout = 60_000
 /** Tests that mostly wait may do so side by side; more of them would starve each other on two cores. */
 const maxConcurrency = 3
 
-export type OpenRun = (context: Pick<TestContext, 'onTestFinished'>) => CrashRun
+export type OpenRun = (
+  context: Pick<TestContext, 'onTestFinished'>,
+  options?: CrashDatabaseOptions,
+) => Promise<CrashRun>
 
 /** Called inside a describe block: gives what opens a run. Whatever is started on it ends with its test. */
 export function crashRuns(storage: CrashStorage, part: string): OpenRun {
@@ -22,8 +25,8 @@ export function crashRuns(storage: CrashStorage, part: string): OpenRun {
     // The number that the matrix stands for; the watch over the console concerns stray output only.
     process.stdout.write(`crash matrix, ${part} on ${storage.name}: ${killCount} processes died violently\n`)
   })
-  return ({ onTestFinished }) => {
-    const run = new CrashRun(storage)
+  return async ({ onTestFinished }, options) => {
+    const run = await CrashRun.open(storage, options)
     onTestFinished(async () => {
       killCount += run.killCount
       await run.close()

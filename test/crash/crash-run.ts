@@ -14,7 +14,7 @@ import { placeOrder } from './fixtures/place-order.ts'
 import { kinds, leaseTimes, type Kind, type Order, type Setup, type Work } from './fixtures/work.ts'
 import { HistoryReader, linesOf, type Line } from './history.ts'
 import { allOf, readSnapshot, type Snapshot } from './snapshot.ts'
-import type { CrashDatabase, CrashStorage } from './storages.ts'
+import type { CrashDatabase, CrashDatabaseOptions, CrashStorage } from './storages.ts'
 import { until } from './until.ts'
 
 export interface WorkerAsk {
@@ -39,8 +39,12 @@ export class CrashRun {
   #opCount = 0
   #isClosed = false
 
-  constructor(storage: CrashStorage) {
-    this.database = storage.create()
+  static async open(storage: CrashStorage, options?: CrashDatabaseOptions): Promise<CrashRun> {
+    return new CrashRun(await storage.create(options))
+  }
+
+  private constructor(database: CrashDatabase) {
+    this.database = database
     this.history = new HistoryWriter(this.#historyFolder, 'test')
     this.#reader = new HistoryReader(this.#historyFolder)
     this.chokaq = createChokaQ({ storage: openStorage(this.database.url) })
@@ -176,11 +180,11 @@ export class CrashRun {
     const running = this.#processes.filter(({ ending }) => ending === undefined)
     for (const process of running) process.askToStop(leaseTimes.shutdownGrace)
     await until('the processes to stop', deadlineMs, () => running.every(({ ending }) => ending !== undefined))
-    return [...check(this.lines(), await this.snapshot(), rules), ...this.database.damage()]
+    return [...check(this.lines(), await this.snapshot(), rules), ...(await this.database.damage())]
   }
 
   async snapshot(): Promise<Snapshot> {
-    return readSnapshot(this.driver, this.database.userRows())
+    return readSnapshot(this.driver, await this.database.userRows())
   }
 
   get killCount(): number {
@@ -191,7 +195,7 @@ export class CrashRun {
     this.#isClosed = true
     await Promise.all(this.#processes.map((process) => process.kill('the end of the test')))
     await this.chokaq.close()
-    this.database.remove()
+    await this.database.remove()
   }
 
   #lastWords(): string {

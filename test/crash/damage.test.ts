@@ -1,4 +1,5 @@
-// K26: the database cannot be written, is full, or is not what it was. Clear errors, and nothing invented.
+// K26 on SQLite, whose database is one file: it cannot be written, is full, or is not what it was. Clear errors, and nothing
+// invented. A server breaks in other ways: test/postgres/outages.test.ts.
 import { chmodSync, copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -7,21 +8,18 @@ import { sqlite, type SqliteDatabase } from 'chokaq/sqlite'
 import { betterSqlite3 } from '../../src/storage/sqlite/database.ts'
 import { partsOf } from '../../src/engine/parts.ts'
 import { contracts } from './fixtures/jobs.ts'
-import { crashStorages } from './storages.ts'
+import { sqliteFile } from './storages.ts'
 import { allOf } from './snapshot.ts'
 
-/** How these files break is particular to one file per database. */
-const [file] = crashStorages
 const cleanups: (() => Promise<void>)[] = []
 
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
 })
 
-function newFile(): string {
-  if (file === undefined) throw new Error('the storage of one file is missing')
-  const database = file.create()
-  cleanups.push(async () => database.remove())
+async function newFile(): Promise<string> {
+  const database = await sqliteFile.create()
+  cleanups.push(() => database.remove())
   return join(database.folder, 'jobs.db')
 }
 
@@ -56,11 +54,11 @@ async function storedOps(chokaq: ChokaQ): Promise<readonly string[]> {
 
 /** A file with jobs a and b, whose process is gone without a checkpoint: the newest commits are in the log alone. */
 async function abandonedFile(): Promise<string> {
-  const path = newFile()
+  const path = await newFile()
   const chokaq = open(path)
   await chokaq.enqueue(contracts.none, { op: 'a' })
   await chokaq.enqueue(contracts.none, { op: 'b' })
-  const copy = newFile()
+  const copy = await newFile()
   for (const end of ['', '-wal']) copyFileSync(path + end, copy + end)
   return copy
 }
@@ -68,7 +66,7 @@ async function abandonedFile(): Promise<string> {
 describe('K26 a file that fails', () => {
   test('a full file refuses the job with CHOKAQ_STORAGE_FULL, keeps what it has, and goes on when there is room', async () => {
     const opened: SqliteDatabase[] = []
-    const chokaq = open(newFile(), (db) => opened.push(db))
+    const chokaq = open(await newFile(), (db) => opened.push(db))
     await chokaq.enqueue(contracts.none, { op: 'a' })
     opened[0]?.exec('PRAGMA max_page_count = 1')
     const big = 'x'.repeat(500_000)
@@ -107,7 +105,7 @@ describe('K26 a file that fails', () => {
   })
 
   test('damaged pages are an error of the call that meets them, never a job that was not sent', async () => {
-    const path = newFile()
+    const path = await newFile()
     const writer = open(path)
     for (let i = 0; i < 40; i += 1) await writer.enqueue(contracts.none, { op: `job-${i}`, data: 'y'.repeat(2_000) })
     await writer.close()

@@ -20,11 +20,11 @@ function effectCount(run: CrashRun, job: string): number {
   return run.lines().filter((line) => line.kind === 'effect' && line.job === job).length
 }
 
-describe.each(crashStorages)('a worker dies on $name', (storage) => {
+describe.each(crashStorages())('a worker dies on $name', (storage) => {
   const open = crashRuns(storage, 'deaths of workers')
 
   test('K4 before a fetch is committed: nothing is charged', async (context) => {
-    const run = open(context)
+    const run = await open(context)
     const ids = [await run.enqueue('none'), await run.enqueue('review')]
     await dieAt(run, 'fetch-before-commit:1')
     for (const id of ids) expect(await run.job(id)).toMatchObject({ state: 'pending', attempt: 0, token: 0 })
@@ -34,7 +34,7 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
   })
 
   test('K5 after a fetch is committed, its reply lost: all come back, and nobody is charged for a start', async (context) => {
-    const run = open(context)
+    const run = await open(context)
     const plain = await run.enqueue('none')
     const gated = await run.enqueue('review')
     await dieAt(run, 'fetch-committed:1')
@@ -45,7 +45,7 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
   })
 
   test('K5 with a full buffer: what waited in it is not lost', async (context) => {
-    const run = open(context)
+    const run = await open(context)
     const gate = run.gate()
     const held = await run.enqueue('review', gate.held)
     const waiting = [await run.enqueue('review'), await run.enqueue('keyed'), await run.enqueue('none')]
@@ -59,7 +59,7 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
   })
 
   test('K6 in the handler, before its effect: it runs again, and the history shows the crash', async (context) => {
-    const run = open(context)
+    const run = await open(context)
     const ledger = await run.enqueue('ledger', { do: 'kill-before', times: 1 })
     const worker = await run.worker('worker-a')
     expect((await worker.ended).signal).toBe('SIGKILL')
@@ -71,7 +71,7 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
   })
 
   test('K6 in a handler under review: it waits for a person, and its key stays held', async (context) => {
-    const run = open(context)
+    const run = await open(context)
     const order = run.order('review', { key: 'k', do: 'kill-before', times: 1 })
     await run.producer('producer-a', [order])
     const worker = await run.worker('worker-a')
@@ -91,7 +91,7 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
   test.for(['handler-returned:1', 'settle-before-commit:1'])(
     'K7 K8 at %s, after the effect: it runs again, the duplicate that is promised',
     async (point, context) => {
-      const run = open(context)
+      const run = await open(context)
       const id = await run.enqueue('ledger')
       await dieAt(run, point)
       await finish(run)
@@ -101,7 +101,7 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
   )
 
   test('K7 after its effect, under a key: one marker, and no run after the completion', async (context) => {
-    const run = open(context)
+    const run = await open(context)
     const id = await run.enqueue('keyed', { key: 'k', do: 'kill-after', times: 1 })
     const worker = await run.worker('worker-a')
     expect((await worker.ended).signal).toBe('SIGKILL')
@@ -117,9 +117,9 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
   test.for(['kill-in-transaction', 'kill-after-transaction'] as const)(
     'K7 K8 %s: rows written with the completion are there exactly once',
     async (deed, context) => {
-      const run = open(context)
+      const run = await open(context)
       await run.chokaq.ready()
-      run.database.userRows()
+      await run.database.userRows()
       const id = await run.enqueue('tx', { do: deed, times: 1 })
       const worker = await run.worker('worker-a')
       expect((await worker.ended).signal).toBe('SIGKILL')
@@ -130,8 +130,34 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
     },
   )
 
+  test.for(['kill-in-transaction', 'kill-after-transaction', 'kill-before'] as const)(
+    'K7 K20 %s: rows written in a transaction of the handler, with more work behind it, are there exactly once',
+    async (deed, context) => {
+      const run = await open(context)
+      const id = await run.enqueue('step', { do: deed, times: 1 })
+      const worker = await run.worker('worker-a')
+      expect((await worker.ended).signal).toBe('SIGKILL')
+      expect((await run.snapshot()).userRows).toHaveLength(deed === 'kill-in-transaction' ? 0 : 1)
+      await finish(run)
+      expect(await run.job(id)).toMatchObject({ state: 'completed', attempt: 2 })
+      expect((await run.snapshot()).userRows).toEqual([{ op: expect.any(String) as string, job: id }])
+    },
+  )
+
+  test.for(['ledger-before-commit:1', 'ledger-committed:1'])(
+    'K20 a transaction of the handler, dead at %s: its rows are there exactly once',
+    async (point, context) => {
+      const run = await open(context)
+      const id = await run.enqueue('step')
+      await dieAt(run, point)
+      expect((await run.snapshot()).userRows).toHaveLength(point.startsWith('ledger-committed') ? 1 : 0)
+      await finish(run)
+      expect((await run.snapshot()).userRows).toEqual([{ op: expect.any(String) as string, job: id }])
+    },
+  )
+
   test('K9 after the settle is committed: completed once, and not run again', async (context) => {
-    const run = open(context)
+    const run = await open(context)
     const id = await run.enqueue('ledger')
     await dieAt(run, 'settle-committed:1')
     await finish(run)
@@ -140,7 +166,7 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
   })
 
   test('K9 a settle whose reply is lost is repeated, and is no second event', async (context) => {
-    const run = open(context)
+    const run = await open(context)
     const ids = [await run.enqueue('none'), await run.enqueue('keyed'), await run.enqueue('parent', { children: 2 })]
     await run.worker('worker-a', {
       faults: ['settle-committed:1:lost', 'start-committed:1:lost', 'fetch-committed:2:lost'],
@@ -154,7 +180,7 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
   test.for(['claim-committed:1', 'start-committed:1', 'handler-returned:1', 'settle-before-commit:1'])(
     'K17 at %s, with a key that the worker computed: work goes on, and its duplicate never runs',
     async (point, context) => {
-      const run = open(context)
+      const run = await open(context)
       await run.enqueue('raw', { key: 'k' }, { raw: true })
       await run.enqueue('raw', { key: 'k' }, { raw: true })
       await dieAt(run, point)
@@ -163,4 +189,16 @@ describe.each(crashStorages)('a worker dies on $name', (storage) => {
       expect(states.sort()).toEqual(['completed', 'skipped'])
     },
   )
+
+  test('K24 all processes die at once, twice: what was accepted is done, and nothing twice', async (context) => {
+    const run = await open(context)
+    for (const round of [1, 2]) {
+      const names = ['a', 'b', 'c'].map((letter) => `worker-${round}${letter}`)
+      const workers = await Promise.all(names.map((name) => run.worker(name)))
+      const producer = run.stream(`producer-${round}`, round, 5)
+      await run.line('run.end', ({ by }) => by.startsWith(`worker-${round}`))
+      await Promise.all([...workers, producer].map((process) => process.kill('all at once')))
+    }
+    await finish(run)
+  })
 })

@@ -8,21 +8,37 @@ import type { Setup } from './fixtures/work.ts'
 
 const roles: readonly Setup['role'][] = ['worker', 'producer', 'operator']
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** Below node_modules, so that the native driver is found from there. */
+/** Below node_modules, so that the drivers are found from there. */
 const folder = join(root, 'node_modules', '.cache', `chokaq-crash-${process.pid}`)
 
 export function programOf(role: Setup['role']): string {
   return join(folder, `${role}.js`)
 }
 
+let userCount = 0
+let built: Promise<unknown> | undefined
+
+/** Two storages may be tested side by side: the last one to leave removes what they share. */
 export async function buildPrograms(): Promise<void> {
+  userCount += 1
+  await (built ??= buildAll())
+}
+
+export function removePrograms(): void {
+  userCount -= 1
+  if (userCount > 0) return
+  built = undefined
+  rmSync(folder, { recursive: true, force: true })
+}
+
+async function buildAll(): Promise<void> {
   mkdirSync(folder, { recursive: true })
   const input = Object.fromEntries(roles.map((role) => [role, join(root, 'test', 'crash', 'fixtures', `${role}.ts`)]))
   await build({
     root,
     configFile: false,
     logLevel: 'silent',
-    ssr: { noExternal: true, external: ['better-sqlite3'] },
+    ssr: { noExternal: true, external: ['better-sqlite3', 'pg'] },
     build: {
       ssr: true,
       outDir: folder,
@@ -32,8 +48,4 @@ export async function buildPrograms(): Promise<void> {
       rolldownOptions: { input },
     },
   })
-}
-
-export function removePrograms(): void {
-  rmSync(folder, { recursive: true, force: true })
 }

@@ -5,12 +5,12 @@ import { leaseTimes } from './fixtures/work.ts'
 import { crashStorages } from './storages.ts'
 import { until } from './until.ts'
 
-describe.concurrent.each(crashStorages)('pauses on $name', (storage) => {
+describe.concurrent.each(crashStorages())('pauses on $name', (storage) => {
   const open = crashRuns(storage, 'pauses')
 
   test('K11 frozen for three times the dead time: another one finishes, and what the frozen one says is refused', async (context) => {
     const { expect } = context
-    const run = open(context)
+    const run = await open(context)
     const gate = run.gate()
     const parent = await run.enqueue('parent', { ...gate.deaf, children: 2 })
     const frozen = await run.worker('worker-a')
@@ -35,7 +35,7 @@ describe.concurrent.each(crashStorages)('pauses on $name', (storage) => {
 
   test('K11 an event loop that stands still: another one finishes, and the late outcome is refused', async (context) => {
     const { expect } = context
-    const run = open(context)
+    const run = await open(context)
     await Promise.all([run.worker('worker-a'), run.worker('worker-b')])
     const id = await run.enqueue('keyed', { do: 'block', ms: 6_000, times: 1 })
     const stalled = await run.line('run.begin', ({ job }) => job === id)
@@ -53,7 +53,7 @@ describe.concurrent.each(crashStorages)('pauses on $name', (storage) => {
 
   test('K10 K11 a process that nobody can look up is dead by its silence alone', async (context) => {
     const { expect } = context
-    const run = open(context)
+    const run = await open(context)
     const gate = run.gate()
     const id = await run.enqueue('ledger', gate.deaf)
     const other = await run.enqueue('none')
@@ -72,7 +72,7 @@ describe.concurrent.each(crashStorages)('pauses on $name', (storage) => {
 
   test('K10 dead before a beat is committed: taken back like any other', async (context) => {
     const { expect } = context
-    const run = open(context)
+    const run = await open(context)
     const gate = run.gate()
     const id = await run.enqueue('keyed', gate.deaf)
     const worker = await run.worker('worker-a', { faults: ['heartbeat-before-commit:3'] })
@@ -86,15 +86,15 @@ describe.concurrent.each(crashStorages)('pauses on $name', (storage) => {
 
   test('K10 no beat gets through, because somebody holds the lock: the worker fences itself and comes back', async (context) => {
     const { expect } = context
-    const run = open(context)
+    const run = await open(context)
     const gate = run.gate()
     const id = await run.enqueue('keyed', gate.held)
     await run.worker('worker-a')
     await run.line('run.begin', ({ job }) => job === id)
-    const release = run.database.holdLock()
+    const release = await run.database.holdLock()
     await run.line('fenced')
     await run.line('abort', ({ job, reason }) => job === id && reason === 'CHOKAQ_LEASE_LOST')
-    release()
+    await release()
     gate.open()
     await run.drained()
     expect(await run.job(id)).toMatchObject({ state: 'completed', attempt: 2 })
@@ -105,7 +105,7 @@ describe.concurrent.each(crashStorages)('pauses on $name', (storage) => {
     'K23 asked to stop, and killed after %d of the grace: finished or back, no third state',
     async (share, context) => {
       const { expect } = context
-      const run = open(context)
+      const run = await open(context)
       const gate = run.gate()
       const graceMs = 1_000
       const short = await run.enqueue('ledger', { do: 'wait', ms: 200 })

@@ -33,13 +33,13 @@ async function expectCompleted(run: CrashRun, ids: readonly string[]): Promise<v
   for (const id of ids) expect(await run.job(id)).toMatchObject({ state: 'completed' })
 }
 
-describe.each(crashStorages)('poison on $name', (storage) => {
+describe.concurrent.each(crashStorages())('poison on $name', (storage) => {
   const open = crashRuns(storage, 'poison')
 
   test.for(['kill-before', 'exit'] as const)(
     'a handler that ends its process (%s) is buried as Interrupted',
     async (deed, context) => {
-      const run = open(context)
+      const run = await open(context)
       const before = await healthy(run, 5)
       const poison = await run.enqueue('none', { do: deed })
       const after = await healthy(run, 5)
@@ -51,7 +51,7 @@ describe.each(crashStorages)('poison on $name', (storage) => {
   )
 
   test('a handler that exhausts the memory is buried as Interrupted', async (context) => {
-    const run = open(context)
+    const run = await open(context)
     const before = await healthy(run, 3)
     const poison = await run.enqueue('ledger', { do: 'oom' })
     const after = await healthy(run, 3)
@@ -67,7 +67,7 @@ describe.each(crashStorages)('poison on $name', (storage) => {
   ] as const)(
     'a %s job whose contract exhausts the memory (%s) is buried, and it alone',
     async ([kind, deed, raw], context) => {
-      const run = open(context)
+      const run = await open(context)
       const poison = await run.enqueue(kind, { do: deed }, { raw })
       const beside = await healthy(run, 8)
       const reviewed = await run.enqueue('review')
@@ -80,7 +80,7 @@ describe.each(crashStorages)('poison on $name', (storage) => {
   )
 
   test('a handler that holds the event loop for longer than the fence runs again and completes', async (context) => {
-    const run = open(context)
+    const run = await open(context)
     const id = await run.enqueue('ledger', { do: 'block', ms: 2_500, times: 1 })
     const beside = await healthy(run, 4)
     await run.worker('worker-a', { options: budgets })
@@ -92,7 +92,7 @@ describe.each(crashStorages)('poison on $name', (storage) => {
   })
 
   test('a handler that never settles times out, is retried and ends; its worker stops cleanly', async (context) => {
-    const run = open(context)
+    const run = await open(context)
     const hanging = await run.enqueue('short', { do: 'hang' })
     const beside = await healthy(run, 6)
     await run.worker('worker-a')
@@ -103,7 +103,7 @@ describe.each(crashStorages)('poison on $name', (storage) => {
   })
 
   test('a promise that rejects after its handler returned costs the process, and no job', async (context) => {
-    const run = open(context)
+    const run = await open(context)
     const ids = [await run.enqueue('ledger', { do: 'reject-later', times: 1 }), ...(await healthy(run, 4))]
     expect(await supervised(run, { options: budgets }, 2)).toBe(1)
     await expectCompleted(run, ids)

@@ -4,10 +4,10 @@ import { expect, test } from 'vitest'
 import { randomRun, summary } from './random-run.ts'
 import { crashStorages } from './storages.ts'
 
-const durationMs = 12_000
+const durationMs = 9_000
 const seed = Date.now() % 1_000_000
 
-test.each(crashStorages)(
+test.each(crashStorages())(
   'three workers and a producer are killed at random on $name, and every invariant holds',
   async (storage) => {
     const result = await randomRun(storage, seed, durationMs)

@@ -37,7 +37,7 @@ const points = [
 
 export async function randomRun(storage: CrashStorage, seed: number, durationMs: number): Promise<RandomRunResult> {
   await buildPrograms()
-  const run = new CrashRun(storage)
+  const run = await CrashRun.open(storage)
   try {
     await shake(run, seed, durationMs)
     await quietTail(run)

@@ -2,7 +2,10 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openUserDatabase } from './fixtures/handlers.ts'
+import pg from 'pg'
+import { createDatabase } from '../postgres/database.ts'
+import { createUserTable } from './fixtures/user-postgres.ts'
+import { openUserFile } from './fixtures/user-sqlite.ts'
 import type { UserRow } from './snapshot.ts'
 
 export interface CrashDatabase {
@@ -11,52 +14,113 @@ export interface CrashDatabase {
   /** For histories and gates. */
   readonly folder: string
   /** What handlers and producers wrote into the application's own table. */
-  userRows(): readonly UserRow[]
+  userRows(): Promise<readonly UserRow[]>
   /** What the database itself says of its health; empty where all is well. */
-  damage(): readonly string[]
-  /** Stops every writer until the returned function is called. */
-  holdLock(): () => void
-  remove(): void
+  damage(): Promise<readonly string[]>
+  /** No worker can be heard until the returned function is called. */
+  holdLock(): Promise<() => Promise<void>>
+  /** The tables of the storage's own, by name. */
+  tables(): Promise<readonly string[]>
+  remove(): Promise<void>
+}
+
+export interface CrashDatabaseOptions {
+  /** Without any table: for deaths while they are made. */
+  readonly isEmpty?: boolean
 }
 
 export interface CrashStorage {
   readonly name: string
-  create(): CrashDatabase
+  create(options?: CrashDatabaseOptions): Promise<CrashDatabase>
 }
 
 /** Memory that looks like a disk, where there is any: a SIGKILL loses no page of the kernel's. */
 const fastFolder = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 
-const sqliteFile: CrashStorage = {
+function newFolder(): string {
+  return mkdtempSync(join(fastFolder, 'chokaq-crash-'))
+}
+
+export const sqliteFile: CrashStorage = {
   name: 'SQLite',
-  create() {
-    const folder = mkdtempSync(join(fastFolder, 'chokaq-crash-'))
+  async create() {
+    const folder = newFolder()
     const url = `sqlite:${join(folder, 'jobs.db')}`
     return {
       url,
       folder,
-      userRows() {
-        const db = openUserDatabase(url)
+      async userRows() {
+        const db = openUserFile(url)
         const rows = db.prepare('SELECT op, job FROM crash_effects').all() as UserRow[]
         db.close()
         return rows
       },
-      damage() {
-        const db = openUserDatabase(url)
+      async damage() {
+        const db = openUserFile(url)
         const found = db.pragma('integrity_check') as { readonly integrity_check: string }[]
         db.close()
         return found.map((row) => row.integrity_check).filter((text) => text !== 'ok')
       },
-      holdLock() {
-        const db = openUserDatabase(url)
+      async holdLock() {
+        const db = openUserFile(url)
         db.exec('BEGIN IMMEDIATE')
-        return () => void db.exec('ROLLBACK').close()
+        return async () => void db.exec('ROLLBACK').close()
       },
-      remove() {
+      async tables() {
+        const db = openUserFile(url)
+        const rows = db.prepare("SELECT name FROM sqlite_master WHERE name LIKE 'chokaq%' AND type = 'table'").all()
+        db.close()
+        return (rows as { readonly name: string }[]).map(({ name }) => name)
+      },
+      async remove() {
         rmSync(folder, { recursive: true, force: true })
       },
     }
   },
 }
 
-export const crashStorages: readonly CrashStorage[] = [sqliteFile]
+/** A database on the server of the run: that of the tests, or that of `serverFolder`. */
+export function postgresServer(serverFolder?: string): CrashStorage {
+  return {
+    name: 'PostgreSQL',
+    async create(options = {}) {
+      const where = serverFolder === undefined ? {} : { folder: serverFolder }
+      const database = await createDatabase({ ...options, ...where })
+      await database.query(createUserTable)
+      const folder = newFolder()
+      return {
+        url: database.url,
+        folder,
+        userRows: () => database.query<UserRow>('SELECT op, job FROM public.crash_effects'),
+        // Its pages are the server's own business; what a process that died can leave behind are locks and transactions.
+        async damage() {
+          const left = await database.query<{ readonly application_name: string }>(
+            `SELECT application_name FROM pg_stat_activity WHERE datname = current_database()
+              AND state LIKE 'idle in transaction%'`,
+          )
+          return left.map((row) => `a transaction of ${row.application_name} is still open`)
+        },
+        async holdLock() {
+          const client = new pg.Client({ connectionString: database.url })
+          await client.connect()
+          await client.query('BEGIN; LOCK TABLE chokaq.workers IN ACCESS EXCLUSIVE MODE')
+          return () => client.end()
+        },
+        async tables() {
+          const rows = await database.query<{ readonly name: string }>(
+            "SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace('chokaq')",
+          )
+          return rows.map(({ name }) => name)
+        },
+        async remove() {
+          await database.drop()
+          rmSync(folder, { recursive: true, force: true })
+        },
+      }
+    },
+  }
+}
+
+export function crashStorages(serverFolder?: string): readonly CrashStorage[] {
+  return [sqliteFile, postgresServer(serverFolder)]
+}

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { crashStorages } from '../crash/storages.ts'
+import { sqliteFile } from '../crash/storages.ts'
 import { createDatabase } from '../postgres/database.ts'
 
 export interface EffectDatabase {
@@ -17,16 +17,6 @@ export interface EffectStorage {
   readonly name: string
   create(): Promise<EffectDatabase>
 }
-
-const files: readonly EffectStorage[] = crashStorages
-  .filter(({ name }) => name === 'SQLite')
-  .map((storage) => ({
-    name: storage.name,
-    async create() {
-      const { url, folder, remove } = storage.create()
-      return { url, folder, remove: async () => remove() }
-    },
-  }))
 
 /** On the shared server of a test run, or on that of `serverFolder`. */
 function postgresServer(serverFolder?: string): EffectStorage {
@@ -48,5 +38,5 @@ function postgresServer(serverFolder?: string): EffectStorage {
 }
 
 export function effectStorages(serverFolder?: string): readonly EffectStorage[] {
-  return [...files, postgresServer(serverFolder)]
+  return [sqliteFile, postgresServer(serverFolder)]
 }

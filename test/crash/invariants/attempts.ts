@@ -121,13 +121,15 @@ function gaps(evidence: Evidence, job: string, numbers: readonly number[]): read
     : []
 }
 
+/** Rows of a completion stand with it alone; those of a checkpoint stand from its commit on, whatever becomes of the job. */
 function exactlyOnce({ snapshot }: Evidence): readonly string[] {
   const rows = groupBy(snapshot.userRows, ({ job }) => job)
   return snapshot.jobs
-    .filter(({ type }) => type === 'crash.tx.v1')
-    .flatMap(({ id, state }) => {
-      const expected = state === 'completed' ? 1 : 0
+    .filter(({ type }) => type === 'crash.tx.v1' || type === 'crash.step.v1')
+    .flatMap(({ id, state, type }) => {
       const count = rows.get(id)?.length ?? 0
-      return count === expected ? [] : [`job ${id} is ${state} and wrote ${count} rows in its transaction`]
+      const isRight =
+        count === (state === 'completed' ? 1 : 0) || (type === 'crash.step.v1' && state !== 'completed' && count === 1)
+      return isRight ? [] : [`job ${id} is ${state} and wrote ${count} rows in its transaction`]
     })
 }
