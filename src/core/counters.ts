@@ -20,6 +20,10 @@ export const counterNames = [
 ] as const
 export type CounterName = (typeof counterNames)[number]
 
+/** Counted beside them, for metric buckets only: run times and lags, labelled by their place among the bounds. */
+export const histogramNames = ['duration', 'lag'] as const
+export type HistogramName = (typeof histogramNames)[number]
+
 /** The closed outcomes of `chokaq.idempotency.claims`. */
 export const claimOutcomes = [
   'claimed',
@@ -41,23 +45,28 @@ export interface CounterRow {
   readonly value: number
 }
 
+/** What one transaction counts. */
+export interface CountedRow extends Omit<CounterRow, 'name'> {
+  readonly name: CounterName | HistogramName
+}
+
 /** Sums rows of one transaction before they are written, so that a batch costs one write per distinct counter. */
 export class CounterSum {
-  readonly #rows = new Map<string, { name: CounterName; queue: string; type: string; label: string; value: number }>()
+  readonly #rows = new Map<string, CountedRow & { value: number }>()
 
-  add(name: CounterName, job: { readonly queue: string; readonly type: string }, label = '', value = 1): void {
+  add(name: CountedRow['name'], job: { readonly queue: string; readonly type: string }, label = '', value = 1): void {
     const id = `${name}\n${job.queue}\n${job.type}\n${label}`
     const row = this.#rows.get(id)
     if (row === undefined) this.#rows.set(id, { name, queue: job.queue, type: job.type, label, value })
     else row.value += value
   }
 
-  addRows(rows: readonly CounterRow[]): void {
+  addRows(rows: readonly CountedRow[]): void {
     for (const row of rows) this.add(row.name, row, row.label, row.value)
   }
 
   /** Sorted, so that two writers lock counters in the same order. */
-  rows(): readonly CounterRow[] {
+  rows(): readonly CountedRow[] {
     return [...this.#rows.entries()].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, row]) => row)
   }
 }

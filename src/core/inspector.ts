@@ -5,6 +5,7 @@
 import type { CounterRow } from './counters.ts'
 import type { LedgerRecord } from './ledger.ts'
 import type { ArchiveOutcome, DeadReason, HotState, JobKey, JobRecord, Pillar } from './job.ts'
+import type { MetricQuery, MetricSeries } from './metrics.ts'
 import type { JobTypeRow, WorkerInfo } from './registration.ts'
 
 /** Who acts, and why. Both stand in the audit log. */
@@ -200,6 +201,8 @@ export interface Inspector {
   jobTypes(): Promise<readonly JobTypeRow[]>
   audit(request: { readonly limit: number; readonly beforeId: number | undefined }): Promise<readonly AuditRow[]>
   stats(): Promise<readonly CounterRow[]>
+  /** What happened when, from buckets. Never scans history. */
+  metrics(query: MetricQuery): Promise<MetricSeries>
   schema(): Promise<SchemaState>
   marker(keyHash: string): Promise<MarkerRow | undefined>
 

@@ -8,7 +8,7 @@
 import { EffectDeclined, FatalError, NotExecuted, RetryAfter, ReviewNeeded } from './control-flow.ts'
 import { unreachable } from './errors.ts'
 import { describeFailure, type StoredFailure } from './failure.ts'
-import type { NewJob } from './job.ts'
+import type { DeadReason, NewJob } from './job.ts'
 import { backoffMs, type RetryPolicy } from './retry-policy.ts'
 import type { Keep, SettleAction } from './storage.ts'
 
@@ -51,6 +51,27 @@ export interface AttemptFacts {
   readonly random: number
   /** Wall clock, for RetryAfter with a Date. */
   readonly nowMs: number
+}
+
+/** Refused before the handler ran: no attempt failed. */
+export const refusals: ReadonlySet<DeadReason> = new Set<DeadReason>(['Rejected', 'EmptyKey', 'KeyReused'])
+
+/** Whether a settlement of a started job says that its handler ran. */
+export function endsAttempt(action: SettleAction): boolean {
+  switch (action.kind) {
+    case 'complete':
+    case 'retry':
+    case 'cancel':
+      return true
+    case 'bury':
+      return !refusals.has(action.reason)
+    case 'skip':
+    case 'defer':
+    case 'release':
+      return false
+    default:
+      return unreachable(action, 'a settle action')
+  }
 }
 
 /** What to settle; undefined where the lease is lost and there is nothing left to settle. */

@@ -20,6 +20,7 @@ import type {
 import type { CounterRow } from '../../core/counters.ts'
 import type { JobRecord } from '../../core/job.ts'
 import type { LedgerRecord } from '../../core/ledger.ts'
+import type { MetricQuery, MetricSeries } from '../../core/metrics.ts'
 import type { JobTypeRow } from '../../core/storage.ts'
 import type { Session } from './session.ts'
 import {
@@ -35,6 +36,7 @@ import {
 } from './statements/inspect.ts'
 import { cancelJob, purge, resurrect, retryNow, setQueue } from './statements/operate.ts'
 import { listEffects } from './statements/list-effects.ts'
+import { readMetrics } from './statements/metrics.ts'
 import { resolve } from './statements/resolve.ts'
 import type { Unit } from './transactions.ts'
 
@@ -76,6 +78,10 @@ export class PostgresInspector implements Inspector {
 
   stats(): Promise<readonly CounterRow[]> {
     return this.#read('inspector.stats', (session) => listStats(session))
+  }
+
+  metrics(query: MetricQuery): Promise<MetricSeries> {
+    return this.#read('inspector.metrics', (session) => readMetrics(session, query))
   }
 
   schema(): Promise<SchemaState> {

@@ -1,5 +1,5 @@
 /** Where statements run: an own connection, or a transaction of the user's. Every statement goes through a session. */
-import type { CounterRow, CounterSum } from '../../core/counters.ts'
+import type { CountedRow, CounterSum } from '../../core/counters.ts'
 import type { SchemaName } from './schema-name.ts'
 
 export interface Queryable {
@@ -7,9 +7,10 @@ export interface Queryable {
 }
 
 // Only inserts: two transactions that count the same thing never wait for each other. The sweep adds it up.
-const addCounters = `INSERT INTO chokaq.worker_counters (value, name, queue, type, label)
-  SELECT r.value, r.name, r.queue, r.type, r.label
-  FROM json_to_recordset($1::text::json) AS r(value bigint, name text, queue text, type text, label text)`
+const addCounters = `INSERT INTO chokaq.worker_counters (at, value, name, queue, type, label)
+  SELECT c.now, r.value, r.name, r.queue, r.type, r.label
+  FROM (SELECT chokaq.now_ms() AS now OFFSET 0) c CROSS JOIN
+    json_to_recordset($1::text::json) AS r(value bigint, name text, queue text, type text, label text)`
 
 export class Session {
   /** For statements of the application itself, which name their own tables. */
@@ -33,7 +34,7 @@ export class Session {
     await this.addCounterRows(sum.rows())
   }
 
-  async addCounterRows(rows: readonly CounterRow[]): Promise<void> {
+  async addCounterRows(rows: readonly CountedRow[]): Promise<void> {
     if (rows.length > 0) await this.all(addCounters, JSON.stringify(rows))
   }
 }

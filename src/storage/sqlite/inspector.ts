@@ -20,6 +20,7 @@ import type {
 import type { CounterRow } from '../../core/counters.ts'
 import type { JobRecord } from '../../core/job.ts'
 import type { LedgerRecord } from '../../core/ledger.ts'
+import type { MetricQuery, MetricSeries } from '../../core/metrics.ts'
 import type { JobTypeRow } from '../../core/storage.ts'
 import {
   getJob,
@@ -34,6 +35,7 @@ import {
 } from './statements/inspect.ts'
 import { cancelJob, purge, resurrect, retryNow, setQueue } from './statements/operate.ts'
 import { listEffects } from './statements/list-effects.ts'
+import { readMetrics } from './statements/metrics.ts'
 import { resolve } from './statements/resolve.ts'
 import type { Transaction, WriteUnit } from './write-transaction.ts'
 
@@ -75,6 +77,10 @@ export class SqliteInspector implements Inspector {
 
   stats(): Promise<readonly CounterRow[]> {
     return this.#access.read('inspector.stats', ({ session }) => listStats(session))
+  }
+
+  metrics(query: MetricQuery): Promise<MetricSeries> {
+    return this.#access.read('inspector.metrics', (tx) => readMetrics(tx, query))
   }
 
   schema(): Promise<SchemaState> {

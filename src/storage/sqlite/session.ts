@@ -1,11 +1,8 @@
 /** One connection with its prepared statements. Every statement of this storage runs through a session. */
-import type { CounterRow, CounterSum } from '../../core/counters.ts'
 import { assert } from '../../core/errors.ts'
 import type { SqliteDatabase, SqliteStatement, SqlValue } from './database.ts'
 
 const nextTokens = 'UPDATE chokaq_sequence SET token = token + ? WHERE id = 1 RETURNING token'
-const addCounter = `INSERT INTO chokaq_stats_totals (name, queue, type, label, value) VALUES (?, ?, ?, ?, ?)
-  ON CONFLICT (name, queue, type, label) DO UPDATE SET value = value + excluded.value`
 
 export class Session {
   readonly db: SqliteDatabase
@@ -52,15 +49,5 @@ export class Session {
     const row = this.get<{ readonly token: number }>(nextTokens, count)
     assert(row !== undefined, 'the sequence of lease tokens has its row')
     return row.token - count + 1
-  }
-
-  addCounters(sum: CounterSum): void {
-    this.addCounterRows(sum.rows())
-  }
-
-  addCounterRows(rows: readonly CounterRow[]): void {
-    if (rows.length === 0) return
-    const statement = this.statement(addCounter)
-    for (const { name, queue, type, label, value } of rows) statement.run(name, queue, type, label, value)
   }
 }

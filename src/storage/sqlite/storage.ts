@@ -38,6 +38,7 @@ import { SqliteInspector } from './inspector.ts'
 import { Session } from './session.ts'
 import { buryOnArrival, enqueue } from './statements/enqueue.ts'
 import { runCheckpoint } from './statements/checkpoint.ts'
+import { addCounters } from './statements/count.ts'
 import { claim, fetch, hasPending } from './statements/fetch.ts'
 import { ledger } from './statements/ledger.ts'
 import { disown, heartbeat, registerWorker, retireWorker, saveJobTypes } from './statements/process.ts'
@@ -175,7 +176,7 @@ export class SqliteStorageDriver implements StorageDriver {
         (counted) => settleOne(own, settlement, counted),
         (error) => ({ kind: 'refused', error }),
       )
-      own.session.addCounters(counters)
+      own.addCounters(counters)
       return verdict
     })
   }
@@ -277,7 +278,7 @@ export class SqliteStorageDriver implements StorageDriver {
 
   async count(rows: readonly CounterRow[]): Promise<void> {
     if (rows.length === 0) this.#refuseClosed('count')
-    else await this.#write('count', { work: ({ session }) => session.addCounterRows(rows) })
+    else await this.#write('count', { work: ({ session, nowMs }) => addCounters(session, rows, nowMs) })
   }
 
   // ---- opening

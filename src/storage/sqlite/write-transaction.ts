@@ -19,6 +19,7 @@ import { CounterSum } from '../../core/counters.ts'
 import { ChokaQError } from '../../core/errors.ts'
 import type { FaultPoint, Runtime, Timer } from '../../core/runtime.ts'
 import type { Session } from './session.ts'
+import { addCounters } from './statements/count.ts'
 import { rowError, translated, troubleOf } from './sqlite-errors.ts'
 
 const minRetryMs = 1
@@ -41,6 +42,10 @@ export class Transaction {
     this.nowMs = Math.floor(nowMs)
     this.#isCareful = isCareful
     this.#path = path
+  }
+
+  addCounters(sum: CounterSum): void {
+    addCounters(this.session, sum.rows(), this.nowMs)
   }
 
   /** Runs the work of one row. Where the database refuses the row, only its own changes and counts are undone. */

@@ -25,6 +25,7 @@ import { ledgerHoldCases } from './ledger-hold-cases.ts'
 import { ledgerPruneCases } from './ledger-prune-cases.ts'
 import { lifecycleCases } from './lifecycle-cases.ts'
 import { livenessCases } from './liveness-cases.ts'
+import { metricCases } from './metric-cases.ts'
 import { operatorCases } from './operator-cases.ts'
 import { queueCases } from './queue-cases.ts'
 import { raceCases } from './race-cases.ts'
@@ -65,6 +66,7 @@ export const conformanceGroups: readonly CaseGroup[] = [
   resolveCases,
   contentCases,
   counterCases,
+  metricCases,
   faultCases,
   openingCases,
   lifecycleCases,

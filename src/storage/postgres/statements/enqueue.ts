@@ -55,8 +55,8 @@ const insertRows = `
     ON CONFLICT DO NOTHING
     RETURNING id, queue, type, state, key_hash),
   counted AS (
-    INSERT INTO chokaq.worker_counters (value, name, queue, type, label)
-    SELECT count(*), 'jobs.enqueued', queue, type, '' FROM put GROUP BY queue, type)
+    INSERT INTO chokaq.worker_counters (at, value, name, queue, type, label)
+    SELECT c.now, count(*), 'jobs.enqueued', queue, type, '' FROM put CROSS JOIN c GROUP BY c.now, queue, type)
   SELECT id::text AS id, encode(key_hash, 'hex') AS key, state FROM put`
 
 interface InsertedRow {

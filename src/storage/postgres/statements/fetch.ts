@@ -26,6 +26,7 @@ import type { FetchRequest, TypePolicy } from '../../../core/storage.ts'
 import { fetchedJob, type FetchableRow } from '../../row-mapping.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../transactions.ts'
+import { histogramLabelOf } from './histogram.ts'
 
 /** Above this many types it pays to ask first which of them have anything. */
 export const maxUnaskedTypes = 3
@@ -100,9 +101,12 @@ function fetchText(typeCount: number, isHeld: boolean): string {
       fetch_crash_budget = f.fetch_crash_budget
     FROM f WHERE h.ctid = f.place AND h.id = f.id RETURNING h.*),
   counted AS (
-    INSERT INTO chokaq.worker_counters (value, name, queue, type, label)
-    SELECT count(*), 'idempotency.claims', queue, type, 'claimed' FROM u
-    WHERE fast_started AND key_hash IS NOT NULL GROUP BY queue, type)
+    INSERT INTO chokaq.worker_counters (at, value, name, queue, type, label)
+    SELECT fetched_at, count(*), 'idempotency.claims', queue, type, 'claimed' FROM u
+    WHERE fast_started AND key_hash IS NOT NULL GROUP BY fetched_at, queue, type
+    UNION ALL
+    SELECT fetched_at, count(*), 'lag', queue, type, ${histogramLabelOf('fetched_at - run_at')} FROM u
+    WHERE fast_started GROUP BY 1, 4, 5, 6)
   SELECT q.limited, q.paused, u.id::text AS id, u.token, u.type, u.queue, u.payload::text AS payload, u.priority,
     array_to_json(u.tags)::text AS tags, u.tenant, encode(u.key_hash, 'hex') AS key_hash, u.key_prefix, u.key_scope,
     u.fingerprint, u.generation, u.attempt - u.fast_started::int AS attempt, u.failure_count, u.crash_count, u.suspect,

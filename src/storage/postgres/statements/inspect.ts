@@ -254,7 +254,8 @@ export async function listStats(session: Session): Promise<readonly CounterRow[]
   return session.all<CounterRow>(
     `SELECT name, queue, type, label, sum(value)::bigint AS value FROM (
         SELECT name, queue, type, label, value FROM chokaq.stats_totals
-        UNION ALL SELECT name, queue, type, label, value FROM chokaq.worker_counters) s
+        UNION ALL SELECT name, queue, type, label, value FROM chokaq.worker_counters
+        WHERE name NOT IN ('duration', 'lag')) s
       GROUP BY 1, 2, 3, 4 HAVING sum(value) <> 0 ORDER BY 1, 2, 3, 4`,
   )
 }

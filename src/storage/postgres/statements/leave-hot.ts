@@ -6,6 +6,7 @@
 import { CounterSum } from '../../../core/counters.ts'
 import { appendHistory, serializeFailure, type StoredFailure } from '../../../core/failure.ts'
 import type { ArchiveOutcome, DeadReason } from '../../../core/job.ts'
+import { histogramLabel } from '../../../core/metrics.ts'
 import { jobColumns } from '../../row-mapping.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../transactions.ts'
@@ -131,6 +132,12 @@ export class Endings {
   readonly #marked: HotRow[] = []
   readonly #keysGoingFree: HotRow[] = []
   readonly #doubtless: HotRow[] = []
+
+  /** Counts how long an attempt ran; once for each that its owner ends. */
+  ran(row: HotRow): void {
+    if (row.state !== 'processing' || row.started_at === null) return
+    this.counters.add('duration', row, histogramLabel(row.now - row.started_at))
+  }
 
   /** The row's new failure and history; null where nothing is to be written. */
   #recorded(row: HotRow, failure: StoredFailure | null, kind: string): Pick<Waiting, 'failure' | 'history'> {

@@ -4,6 +4,7 @@ import type { PruneCounts, PruneLimits } from '../../../core/storage.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../transactions.ts'
 import { pruneLedger } from './ledger.ts'
+import { rollUp } from './metrics.ts'
 
 interface Deleted {
   readonly queue: string
@@ -51,16 +52,6 @@ const deleteMarkers = `DELETE FROM chokaq.idempotency_markers m WHERE m.key_hash
     WHERE o.expires_at IS NOT NULL AND o.expires_at <= (SELECT chokaq.now_ms())
     ORDER BY o.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING 1`
 
-const maxRolledUpRows = 20_000
-// Sorted, so that two sweepers take the totals in the same order. A reader sums both tables in one snapshot.
-const rollUp = `
-  WITH taken AS (DELETE FROM chokaq.worker_counters w WHERE w.ctid = ANY(ARRAY(
-      SELECT o.ctid FROM chokaq.worker_counters o LIMIT ${maxRolledUpRows} FOR UPDATE SKIP LOCKED))
-    RETURNING w.name, w.queue, w.type, w.label, w.value)
-  INSERT INTO chokaq.stats_totals AS t (name, queue, type, label, value)
-  SELECT name, queue, type, label, sum(value) FROM taken GROUP BY 1, 2, 3, 4 HAVING sum(value) <> 0 ORDER BY 1, 2, 3, 4
-  ON CONFLICT (name, queue, type, label) DO UPDATE SET value = t.value + excluded.value`
-
 /**
  * purge by retention: archive | dlq -> nowhere
  * Precondition: older than the retention of its queue; stubs and markers: expired. Never a row in doubt.
@@ -78,7 +69,7 @@ export async function prune(tx: Transaction, limits: PruneLimits): Promise<Prune
   const markers = await session.all(deleteMarkers, limits.limit)
   const effectCount = await pruneLedger(session, limits.limit)
   await session.addCounters(counters)
-  await session.all(rollUp)
+  await rollUp(session)
   return { archivedCount: stubs.length + archived, deadCount, markerCount: markers.length, effectCount }
 }
 

@@ -6,6 +6,7 @@ import { leaseId, type Lease } from '../../../core/lease.ts'
 import type { SettleAction } from '../../../core/storage.ts'
 import { jobColumns } from '../../row-mapping.ts'
 import type { Transaction } from '../transactions.ts'
+import { histogramLabelOf } from './histogram.ts'
 import { columnsOf } from './leave-hot.ts'
 
 export type Complete = Extract<SettleAction, { readonly kind: 'complete' }>
@@ -60,14 +61,18 @@ const completeRows = `
     SELECT ${archived}, 'completed', g.now, g.now + g.stub, CASE WHEN g.stub IS NULL THEN g.returned::json END
     FROM g WHERE NOT g.parked),
   sums AS MATERIALIZED (
-    SELECT count(*) AS n, g.queue, g.type, g.key_hash IS NOT NULL AS keyed, g.parked FROM g GROUP BY 2, 3, 4, 5),
+    SELECT count(*) AS n, g.now, g.queue, g.type, g.key_hash IS NOT NULL AS keyed, g.parked FROM g
+    GROUP BY 2, 3, 4, 5, 6),
   counted AS (
-    INSERT INTO chokaq.worker_counters (value, name, queue, type, label)
-    SELECT n, CASE WHEN parked THEN 'jobs.dlq' ELSE 'jobs.completed' END, queue, type,
+    INSERT INTO chokaq.worker_counters (at, value, name, queue, type, label)
+    SELECT now, n, CASE WHEN parked THEN 'jobs.dlq' ELSE 'jobs.completed' END, queue, type,
       CASE WHEN parked THEN 'CompleteConflict' ELSE '' END FROM sums
     UNION ALL
-    SELECT n, 'idempotency.claims', queue, type, CASE WHEN parked THEN 'complete_conflict' ELSE 'completed' END
-    FROM sums WHERE keyed)
+    SELECT now, n, 'idempotency.claims', queue, type, CASE WHEN parked THEN 'complete_conflict' ELSE 'completed' END
+    FROM sums WHERE keyed
+    UNION ALL
+    SELECT g.now, count(*), 'duration', g.queue, g.type, ${histogramLabelOf('g.now - g.started_at')} FROM g
+    GROUP BY 1, 4, 5, 6)
   SELECT g.id::text AS id, g.token::float8 AS token, g.parked::int AS is_conflict FROM g`
 
 interface CompletedRow {

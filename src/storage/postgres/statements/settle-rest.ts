@@ -1,7 +1,7 @@
 /** Endings other than the plain success: read the rows under lock, decide each, write all. */
 import { unreachable } from '../../../core/errors.ts'
-import type { DeadReason } from '../../../core/job.ts'
 import { leaseId } from '../../../core/lease.ts'
+import { endsAttempt, refusals } from '../../../core/outcome.ts'
 import type { SettleAction, Settlement, SettleOutcome } from '../../../core/storage.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../transactions.ts'
@@ -34,6 +34,7 @@ export async function settleRest(
   for (const { lease, action } of settlements) {
     const row = byLease.get(leaseId(lease))
     if (row === undefined) continue
+    if (endsAttempt(action)) endings.ran(row)
     outcomes.set(leaseId(lease), end(endings, row, action, doneKeys))
   }
   await endings.write(tx)
@@ -49,7 +50,10 @@ export async function buryDoubtful(
   const rows = await lockRows(tx.session, lockOwned, leasesOf(settlements))
   const doubtful = rows.filter((row) => row.bars && row.state === 'processing')
   const endings = new Endings()
-  for (const row of doubtful) endings.bury(row, { reason: 'InDoubt', failure: null, kind: 'InDoubt', hold: true })
+  for (const row of doubtful) {
+    endings.ran(row)
+    endings.bury(row, { reason: 'InDoubt', failure: null, kind: 'InDoubt', hold: true })
+  }
   await endings.write(tx)
   return new Map(doubtful.map((row) => [leaseId({ jobId: row.id, token: row.token }), 'dead']))
 }
@@ -141,9 +145,6 @@ function release(endings: Endings, row: HotRow): SettleOutcome {
   endings.wait(row, undoFastStart(row))
   return 'released'
 }
-
-/** Refused before the handler ran: no attempt failed. */
-const refusals: ReadonlySet<DeadReason> = new Set<DeadReason>(['Rejected', 'EmptyKey', 'KeyReused'])
 
 /**
  * bury, refuse: fetched | processing -> dlq, with reason and history; with hold also a marker in_doubt without expiry

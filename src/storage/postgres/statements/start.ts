@@ -4,6 +4,7 @@ import type { MarkerState } from '../../../core/inspector.ts'
 import { leaseId } from '../../../core/lease.ts'
 import type { HolderState, StartRequest, StartVerdict } from '../../../core/storage.ts'
 import { missingVerdict, type Unit } from '../transactions.ts'
+import { histogramLabelOf } from './histogram.ts'
 import { holderStates } from './markers.ts'
 import { isUuid } from './uuid.ts'
 
@@ -31,10 +32,14 @@ const startRows = `
       AND CASE WHEN h.key_hash IS NULL THEN NOT i.keyed ELSE NOT EXISTS (SELECT FROM chokaq.idempotency_markers m
         WHERE m.key_hash = h.key_hash AND NOT (m.job_id = h.id AND m.state = 'in_doubt')
           AND (m.expires_at IS NULL OR m.expires_at > c.now)) END
-    RETURNING h.id, h.token, h.queue, h.type, h.key_hash, h.attempt, h.started_at, h.first_started_at),
+    RETURNING h.id, h.token, h.queue, h.type, h.key_hash, h.run_at, h.attempt, h.started_at, h.first_started_at),
   counted AS (
-    INSERT INTO chokaq.worker_counters (value, name, queue, type, label)
-    SELECT count(*), 'idempotency.claims', queue, type, 'claimed' FROM u WHERE key_hash IS NOT NULL GROUP BY queue, type)
+    INSERT INTO chokaq.worker_counters (at, value, name, queue, type, label)
+    SELECT started_at, count(*), 'idempotency.claims', queue, type, 'claimed' FROM u WHERE key_hash IS NOT NULL
+    GROUP BY 1, 4, 5
+    UNION ALL
+    SELECT started_at, count(*), 'lag', queue, type, ${histogramLabelOf('started_at - run_at')} FROM u
+    GROUP BY 1, 4, 5, 6)
   SELECT id::text AS id, token, attempt, started_at, first_started_at FROM u`
 
 const selectReasons = `

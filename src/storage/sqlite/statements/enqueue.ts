@@ -29,7 +29,7 @@ export function enqueue(tx: Transaction, jobs: readonly NewJob[]): readonly Enqu
       (error) => storedBefore(tx.session, job) ?? { kind: 'refused', error },
     ),
   )
-  tx.session.addCounters(counters)
+  tx.addCounters(counters)
   return verdicts
 }
 
@@ -200,6 +200,6 @@ export function buryOnArrival(tx: Transaction, { job, reason, failure, duplicate
   )
   const counters = new CounterSum()
   counters.add('jobs.dlq', job, reason)
-  session.addCounters(counters)
+  tx.addCounters(counters)
   return true
 }

@@ -18,6 +18,7 @@
 import { CounterSum } from '../../../core/counters.ts'
 import { sameFingerprint } from '../../../core/canonical-json.ts'
 import type { FetchedJob } from '../../../core/job.ts'
+import { histogramLabel } from '../../../core/metrics.ts'
 import type { ClaimRequest, ClaimVerdict, FetchRequest, TypePolicy } from '../../../core/storage.ts'
 import { fetchedJob, type FetchableRow } from '../../row-mapping.ts'
 import type { Session } from '../session.ts'
@@ -124,7 +125,7 @@ export function fetch(tx: Transaction, request: FetchRequest): readonly FetchedJ
     jobs.push(takeRow(tx, row, token, policy, request.workerId, counters))
     token += 1
   }
-  session.addCounters(counters)
+  tx.addCounters(counters)
   return jobs
 }
 
@@ -238,6 +239,7 @@ function takeRow(
     .statement(takeStarted)
     .run(workerId, token, nowMs, nowMs, nowMs, whenInterrupted, crashBudget, fetchCrashBudget, row.rowid)
   if (row.key_hash !== null) counters.add('idempotency.claims', row, 'claimed')
+  counters.add('lag', row, histogramLabel(nowMs - row.run_at))
   return fetchedJob(row, lease, nowMs)
 }
 

@@ -7,6 +7,7 @@ import type { CounterSum } from '../../../core/counters.ts'
 import { appendHistory } from '../../../core/failure.ts'
 import { serializeFailure, type StoredFailure } from '../../../core/failure.ts'
 import type { ArchiveOutcome, DeadReason } from '../../../core/job.ts'
+import { histogramLabel } from '../../../core/metrics.ts'
 import { jobColumns } from '../../row-mapping.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
@@ -27,6 +28,7 @@ export interface HotRow {
   readonly fetch_crash_count: number
   readonly generation: number
   readonly fast_started: number
+  readonly started_at: number | null
   readonly when_interrupted: 'resume' | 'review' | null
   readonly crash_budget: number | null
   readonly fetch_crash_budget: number | null
@@ -38,8 +40,18 @@ export interface HotRow {
 }
 
 export const hotRowColumns = `rowid, id, token, state, type, queue, attempt, failure_count, crash_count,
-  fetch_crash_count, generation, fast_started, when_interrupted, crash_budget, fetch_crash_budget, worker_id,
+  fetch_crash_count, generation, fast_started, started_at, when_interrupted, crash_budget, fetch_crash_budget, worker_id,
   cancel_requested_at, key_hash, key_computed, fingerprint`
+
+/** Once for each attempt that its owner ends, as far as its handler ran. */
+export function countDuration(
+  { nowMs }: Transaction,
+  row: Pick<HotRow, 'queue' | 'type' | 'state' | 'started_at'>,
+  counters: CounterSum,
+): void {
+  if (row.state !== 'processing' || row.started_at === null) return
+  counters.add('duration', row, histogramLabel(nowMs - row.started_at))
+}
 
 /** A review handler had started: nobody knows how far it came. */
 export function isInterruptedReview(row: HotRow): boolean {

@@ -71,7 +71,7 @@ export function cancelJob(tx: Transaction, jobId: string, by: Actor): CancelVerd
   const token = session.reserveTokens(1)
   session.run(raiseToken, token, row.rowid)
   const outcome = cancel(tx, { ...row, token }, false, null, counters)
-  session.addCounters(counters)
+  tx.addCounters(counters)
   audit(tx, by, 'cancel', jobId, { state: row.state })
   return outcome === 'dead' ? { kind: 'finished', state: 'dead' } : { kind: 'cancelled' }
 }
@@ -173,7 +173,7 @@ export function resurrect(
   if (mode === 'new-operation') closeAsAbsent(tx, calls)
   const counters = new CounterSum()
   counters.add('jobs.resurrected', dead, mode)
-  session.addCounters(counters)
+  tx.addCounters(counters)
   const edited = { payload: payload !== undefined, key: keyHash !== dead.key_hash }
   const absent = absenceAudit(calls, request)
   const detail = { mode, generation, revision: dead.revision, edited, replacedMarkers: replaced, ...absent }
@@ -265,7 +265,7 @@ export function purge(
   if (rows.length === 0) return 0
   const counters = new CounterSum()
   for (const row of rows) counters.add('jobs.purged', row)
-  session.addCounters(counters)
+  tx.addCounters(counters)
   const subject = jobIds === undefined ? JSON.stringify(filter) : `${jobIds.length} ids`
   audit(tx, by, 'purge', subject, { count: rows.length, ...(jobIds === undefined ? {} : { jobIds }) })
   return rows.length

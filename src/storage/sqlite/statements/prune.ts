@@ -1,8 +1,9 @@
-/** Retention: bounded deletes, oldest first, so that no sweep holds the write lock for long. */
+/** Retention: bounded deletes, oldest first, so that no sweep holds the write lock for long; and the age of metrics. */
 import { CounterSum } from '../../../core/counters.ts'
 import type { PruneCounts, PruneLimits } from '../../../core/storage.ts'
 import type { Session } from '../session.ts'
 import { pruneLedger } from './ledger.ts'
+import { rollUp } from './metrics.ts'
 import type { Transaction } from '../write-transaction.ts'
 
 interface Deleted {
@@ -53,7 +54,8 @@ export function prune(tx: Transaction, limits: PruneLimits): PruneCounts {
   const deadCount = pruneQueues(tx, 'dlq', limits.dlqRetentionMs, limits.limit, counters)
   const markerCount = session.run(deleteMarkers, nowMs, limits.limit)
   const effectCount = pruneLedger(tx, limits.limit)
-  session.addCounters(counters)
+  tx.addCounters(counters)
+  rollUp(tx)
   return { archivedCount: stubs.length + archived, deadCount, markerCount, effectCount }
 }
 

@@ -148,7 +148,7 @@ function backToPending(tx: Transaction, row: ReviewRow): void {
   session.run('DELETE FROM chokaq_jobs_dlq WHERE id = ?', row.id)
   const counters = new CounterSum()
   counters.add('jobs.resurrected', row, 'resolve')
-  session.addCounters(counters)
+  tx.addCounters(counters)
   tx.jobsBecameReady = true
 }
 
@@ -176,7 +176,7 @@ function adoptJob(tx: Transaction, request: ResolveRequest, row: ReviewRow): str
   leaveDlq(tx, row, 'completed', request.result)
   const counters = new CounterSum()
   counters.add('jobs.completed', row)
-  session.addCounters(counters)
+  tx.addCounters(counters)
   return undefined
 }
 
@@ -199,7 +199,7 @@ function abandon(tx: Transaction, request: ResolveRequest, row: ReviewRow, by: A
   leaveDlq(tx, row, 'cancelled', null)
   const counters = new CounterSum()
   counters.add('jobs.cancelled', row)
-  session.addCounters(counters)
+  tx.addCounters(counters)
 }
 
 const insertWish = `INSERT INTO chokaq_effects (id, kind, key_ref, generation, name, item, state, job_id, worker_id,

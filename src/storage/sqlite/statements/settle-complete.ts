@@ -2,6 +2,7 @@
 import type { CounterSum } from '../../../core/counters.ts'
 import type { NewJob } from '../../../core/job.ts'
 import type { Lease } from '../../../core/lease.ts'
+import { histogramLabel } from '../../../core/metrics.ts'
 import type { DeadChild, SettleAction, SettleVerdict } from '../../../core/storage.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
@@ -18,20 +19,21 @@ export interface CompletableRow {
   readonly type: string
   readonly queue: string
   readonly generation: number
+  readonly startedAtMs: number
   readonly keyHash: string | null
   readonly fingerprint: string | null
 }
 
-const selectCompletable = `SELECT rowid, type, queue, generation, key_hash, fingerprint FROM chokaq_jobs_hot
+const selectCompletable = `SELECT rowid, type, queue, generation, started_at, key_hash, fingerprint FROM chokaq_jobs_hot
   WHERE id = ? AND token = ? AND state = 'processing'`
-type CompletableTuple = readonly [number, string, string, number, string | null, string | null]
+type CompletableTuple = readonly [number, string, string, number, number, string | null, string | null]
 
 /** Only a started job can be complete. */
 export function findCompletable(session: Session, { jobId, token }: Lease): CompletableRow | undefined {
   const found = session.tuples<CompletableTuple>(selectCompletable).get(jobId, token)
   if (found === undefined) return undefined
-  const [rowid, type, queue, generation, keyHash, fingerprint] = found
-  return { rowid, type, queue, generation, keyHash, fingerprint }
+  const [rowid, type, queue, generation, startedAtMs, keyHash, fingerprint] = found
+  return { rowid, type, queue, generation, startedAtMs, keyHash, fingerprint }
 }
 
 /**
@@ -50,6 +52,7 @@ export function complete(
 ): SettleVerdict {
   const { rowid, keyHash, generation, fingerprint } = row
   const { session, nowMs } = tx
+  counters.add('duration', row, histogramLabel(nowMs - row.startedAtMs))
   if (action.guard === true && (hasDoubt(session, keyHash, generation) || hasDouble(session, keyHash, generation))) {
     return inDoubt(tx, rowid, counters)
   }

@@ -1,7 +1,7 @@
 /** Endings other than success: the job leaves hot. */
 import type { CounterSum } from '../../../core/counters.ts'
 import type { StoredFailure } from '../../../core/failure.ts'
-import type { DeadReason } from '../../../core/job.ts'
+import { refusals } from '../../../core/outcome.ts'
 import type { SettleAction, SettleOutcome } from '../../../core/storage.ts'
 import type { Transaction } from '../write-transaction.ts'
 import { holdsKey } from './ledger.ts'
@@ -9,9 +9,6 @@ import { type HotRow, moveToArchive, moveToCancelled, moveToDlq, plainBurial } f
 
 type Bury = Extract<SettleAction, { readonly kind: 'bury' }>
 type Skip = Extract<SettleAction, { readonly kind: 'skip' }>
-
-/** Refused before the handler ran: no attempt failed. */
-const refusals: ReadonlySet<DeadReason> = new Set<DeadReason>(['Rejected', 'EmptyKey', 'KeyReused'])
 
 /**
  * bury, refuse: fetched | processing -> dlq, with reason and history; with hold also a marker in_doubt without expiry

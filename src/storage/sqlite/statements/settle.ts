@@ -13,10 +13,11 @@ import { CounterSum } from '../../../core/counters.ts'
 import { unreachable } from '../../../core/errors.ts'
 import type { ArchiveOutcome, DeadReason } from '../../../core/job.ts'
 import type { Lease } from '../../../core/lease.ts'
+import { endsAttempt } from '../../../core/outcome.ts'
 import type { SettleAction, Settlement, SettleOutcome, SettleVerdict } from '../../../core/storage.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
-import { type HotRow, hotRowColumns } from './leave-hot.ts'
+import { countDuration, type HotRow, hotRowColumns } from './leave-hot.ts'
 import { complete, findCompletable } from './settle-complete.ts'
 import { bury, cancel, skip } from './settle-leaving.ts'
 import { defer, release, retry } from './settle-waiting.ts'
@@ -35,7 +36,7 @@ export function settle(tx: Transaction, settlements: readonly Settlement[]): rea
       (error) => ({ kind: 'refused', error }),
     ),
   )
-  tx.session.addCounters(counters)
+  tx.addCounters(counters)
   return verdicts
 }
 
@@ -46,6 +47,7 @@ export function settleOne(tx: Transaction, { lease, action }: Settlement, counte
   }
   const row = tx.session.get<HotRow>(selectOwned, lease.jobId, lease.token)
   if (row === undefined) return readBack(tx.session, lease, action)
+  if (endsAttempt(action)) countDuration(tx, row, counters)
   return { kind: 'settled', outcome: settleOwned(tx, row, action, counters), repeated: false }
 }
 

@@ -1,6 +1,7 @@
 /** The gate in front of the handler. */
 import { sameFingerprint } from '../../../core/canonical-json.ts'
 import { CounterSum } from '../../../core/counters.ts'
+import { histogramLabel } from '../../../core/metrics.ts'
 import type { StartRequest, StartVerdict } from '../../../core/storage.ts'
 import type { Transaction } from '../write-transaction.ts'
 import { findLiveMarker, holderStateOf } from './markers.ts'
@@ -11,6 +12,7 @@ interface StartRow {
   readonly type: string
   readonly queue: string
   readonly attempt: number
+  readonly run_at: number
   readonly started_at: number | null
   readonly first_started_at: number | null
   readonly cancel_requested_at: number | null
@@ -18,8 +20,8 @@ interface StartRow {
   readonly fingerprint: string | null
 }
 
-const selectOwned = `SELECT rowid, state, type, queue, attempt, started_at, first_started_at, cancel_requested_at, key_hash,
-  fingerprint FROM chokaq_jobs_hot WHERE id = ? AND token = ? AND state IN ('fetched', 'processing')`
+const selectOwned = `SELECT rowid, state, type, queue, attempt, run_at, started_at, first_started_at, cancel_requested_at,
+  key_hash, fingerprint FROM chokaq_jobs_hot WHERE id = ? AND token = ? AND state IN ('fetched', 'processing')`
 const selectPaused = 'SELECT 1 AS paused FROM chokaq_queues WHERE name = ? AND paused = 1'
 const startRow = `UPDATE chokaq_jobs_hot SET state = 'processing', attempt = attempt + 1, started_at = ?,
   first_started_at = coalesce(first_started_at, ?), fast_started = 0, when_interrupted = ?, crash_budget = ?,
@@ -35,7 +37,7 @@ const startRow = `UPDATE chokaq_jobs_hot SET state = 'processing', attempt = att
 export function start(tx: Transaction, requests: readonly StartRequest[]): readonly StartVerdict[] {
   const counters = new CounterSum()
   const verdicts = requests.map((request) => startOne(tx, request, counters))
-  tx.session.addCounters(counters)
+  tx.addCounters(counters)
   return verdicts
 }
 
@@ -59,6 +61,7 @@ function startOne(tx: Transaction, { lease, policy }: StartRequest, counters: Co
   const { whenInterrupted, crashBudget, fetchCrashBudget } = policy
   session.run(startRow, nowMs, nowMs, whenInterrupted, crashBudget, fetchCrashBudget, row.rowid)
   if (row.key_hash !== null) counters.add('idempotency.claims', row, 'claimed')
+  counters.add('lag', row, histogramLabel(nowMs - row.run_at))
   return { kind: 'started', attempt: row.attempt + 1, startedAtMs: nowMs, firstStartedAtMs }
 }
 

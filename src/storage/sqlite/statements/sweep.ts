@@ -56,7 +56,7 @@ export function rescue(tx: Transaction, { deadWorkerIds, provenDeadIds, limit }:
     ),
   )
   for (const workerId of deadWorkerIds) session.run(deleteIdleWorker, workerId)
-  session.addCounters(counters)
+  tx.addCounters(counters)
   return rescued.filter((job) => job !== undefined)
 }
 
