@@ -236,6 +236,34 @@ CREATE INDEX chokaq_jobs_hot_pending ON chokaq_jobs_hot (queue, type, priority D
 
 CREATE INDEX chokaq_jobs_hot_scheduled ON chokaq_jobs_hot (run_at, queue) WHERE state = 'scheduled';
 
+CREATE TABLE chokaq_metric_buckets (
+  series INTEGER NOT NULL,
+  -- Its width, milliseconds.
+  step INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  label TEXT NOT NULL,
+  value INTEGER NOT NULL,
+  PRIMARY KEY (series, step, at, name, label)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE chokaq_metric_recent (
+  at INTEGER NOT NULL,
+  queue TEXT NOT NULL,
+  type TEXT NOT NULL,
+  name TEXT NOT NULL,
+  label TEXT NOT NULL,
+  value INTEGER NOT NULL,
+  PRIMARY KEY (at, queue, type, name, label)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE chokaq_metric_series (
+  id INTEGER PRIMARY KEY CHECK (id >= 2),
+  queue TEXT NOT NULL,
+  type TEXT NOT NULL,
+  UNIQUE (queue, type)
+) STRICT;
+
 CREATE TABLE chokaq_migrations
   (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT;
 
