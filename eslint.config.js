@@ -7,7 +7,7 @@ import tseslint from 'typescript-eslint'
 const ours = ['src', 'test', 'scripts', 'bench', 'examples'].map((folder) => `${folder}/**/*.ts`)
 
 export default defineConfig(
-  { ignores: ['**/node_modules/', '**/dist/', '**/coverage/', '**/assets/', 'deck-ui/'] },
+  { ignores: ['**/node_modules/', '**/dist/', '**/coverage/', '**/assets/', 'deck-ui/', 'bench/peers/'] },
   js.configs.recommended,
   {
     files: [...ours, '*.ts'],
