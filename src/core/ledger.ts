@@ -145,6 +145,8 @@ export type LedgerVerdict =
   /** `result` is what stands: another attempt's, where it was remembered first. */
   | { readonly kind: 'remembered'; readonly result: string | null }
   | { readonly kind: 'lost' }
+  /** The database refuses this request alone; nothing changed. As busy: somebody has its rows locked, ask again. */
+  | { readonly kind: 'refused'; readonly error: Error }
 
 /** What became of a call of an effect: the outcomes of `chokaq.effects`. */
 export type EffectOutcome =

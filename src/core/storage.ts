@@ -345,8 +345,8 @@ export interface StorageDriver {
   saveJobTypes(rows: readonly JobTypeRow[]): Promise<void>
 
   /**
-   * Intents, outcomes and memos: applied in order, in one transaction. `lost` where a request needs the lease and it is
-   * gone; a `close` needs none.
+   * Intents, outcomes and memos, with the verdicts of one after the other; those that are not refused share a
+   * transaction where they can. `lost` where a request needs the lease and it is gone; a `close` needs none.
    */
   ledger(requests: readonly LedgerRequest[]): Promise<readonly LedgerVerdict[]>
 

@@ -7,7 +7,6 @@ import type { LedgerRequest, LedgerVerdict } from '../core/ledger.ts'
 import type { Runtime } from '../core/runtime.ts'
 import type { StorageDriver } from '../core/storage.ts'
 import type { Tracing } from '../core/tracing.ts'
-import type { Batcher } from './batcher.ts'
 import type { Slots } from './process/slots.ts'
 import type { RegisteredTypes } from './worker-types.ts'
 
@@ -24,8 +23,10 @@ export interface WorkerCore {
   readonly middleware: readonly Middleware[]
   readonly slots: Slots
   /** Intents and outcomes of all attempts share statements. */
-  readonly ledger: Batcher<LedgerRequest, LedgerVerdict>
+  readonly ledger: Ledger
 }
+
+export type Ledger = (request: LedgerRequest) => Promise<LedgerVerdict>
 
 /** Who an attempt is, for its events. */
 export interface AttemptIdentity {

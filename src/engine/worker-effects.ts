@@ -1,5 +1,6 @@
 /** What the effects of one attempt borrow from the worker: the ledger, its windows, and a key to derive keys from. */
 import type { WorkerConfig } from '../core/config.ts'
+import { hasCode } from '../core/errors.ts'
 import type { EventBus } from '../core/events.ts'
 import type { FetchedJob } from '../core/job.ts'
 import { effectKey } from '../core/key-canon.ts'
@@ -11,12 +12,15 @@ import { withDeadline } from './deadline.ts'
 import type { GateResult } from './fetch/gate.ts'
 import { persist } from './persist.ts'
 import { EffectScope, type ScopeGuards } from './process/effect-scope.ts'
-import { jsonTextFor, type AttemptIdentity, type WorkerCore } from './worker-core.ts'
+import { jsonTextFor, type AttemptIdentity, type Ledger, type WorkerCore } from './worker-core.ts'
 import type { RegisteredType } from './worker-types.ts'
 
 const maxBatchCount = 500
 
-/** One ledger for the worker: what is ready in the same tick, of all its attempts, shares a transaction. */
+/**
+ * One ledger for the worker: what is ready in the same tick, of all its attempts, shares a transaction. A request whose
+ * rows somebody has locked is offered again by itself, until they are free; nobody else waits for it.
+ */
 export function createLedger(parts: {
   readonly driver: StorageDriver
   readonly runtime: Runtime
@@ -24,17 +28,24 @@ export function createLedger(parts: {
   readonly config: WorkerConfig
   /** True once nobody waits for an answer any more. */
   readonly stop: () => boolean
-}): Batcher<LedgerRequest, LedgerVerdict> {
+}): Ledger {
   const { driver, runtime, events, config, stop } = parts
   const { scheduler } = runtime
-  return new Batcher({
+  const persistence = { scheduler, events, during: 'ledger', stop }
+  const batcher = new Batcher<LedgerRequest, LedgerVerdict>({
     scheduler,
     maxBatchCount,
     run: (requests) =>
-      persist({ scheduler, events, during: 'ledger', stop }, () =>
+      persist(persistence, () =>
         withDeadline(scheduler, config.statementDeadlineMs, 'ledger', driver.ledger(requests)),
       ),
   })
+  return (request) =>
+    persist(persistence, async () => {
+      const verdict = await batcher.submit(request)
+      if (verdict.kind === 'refused' && hasCode(verdict.error, 'CHOKAQ_STORAGE_BUSY')) throw verdict.error
+      return verdict
+    })
 }
 
 export function effectScopeFor(
@@ -65,7 +76,7 @@ export function effectScopeFor(
       bounds: config,
       graceMs: config.abortGraceMs,
       confirmed,
-      ledger: (request) => ledger.submit(request),
+      ledger,
       jsonText: jsonTextFor(core),
       derive: (name) => effectKey({ ...key, name }, (text) => runtime.sha256(text)),
       onEffect: (effect, outcome) => {

@@ -151,6 +151,7 @@ export class EffectCaller {
         await this.#lastLook(call, id)
         return this.#act(call, id, key, seen)
       }
+      if (verdict.kind === 'refused') throw verdict.error
       if (verdict.kind !== 'known') throw this.#lost()
       seen = verdict.intents
       const step = await this.#decide(call, seen)

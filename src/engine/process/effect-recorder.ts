@@ -2,7 +2,8 @@
  * Hands outcomes of calls to the ledger. An outcome is evidence: it is offered at once and shares its write with
  * whatever the handler does next; only the settle waits for it.
  */
-import type { StoredFailure } from '../../core/failure.ts'
+import { ChokaQError } from '../../core/errors.ts'
+import { describeFailure, type StoredFailure } from '../../core/failure.ts'
 import type { LedgerRequest, LedgerVerdict } from '../../core/ledger.ts'
 
 export interface Outcome {
@@ -48,7 +49,10 @@ export class EffectRecorder {
   }
 
   async #close(request: OutcomeRequest): Promise<boolean> {
-    const verdict = await this.#ledger(request)
+    let verdict = await this.#ledger(request)
+    // What came of a call is recorded, whatever there is to say against its content.
+    if (verdict.kind === 'refused') verdict = await this.#ledger(plainest(request, verdict.error))
+    if (verdict.kind === 'refused') throw verdict.error
     return verdict.kind === 'closed' && verdict.double
   }
 
@@ -71,4 +75,11 @@ function requestOf(id: string, outcome: Outcome): OutcomeRequest {
     replayed: outcome.replayed ?? false,
     supersedes: outcome.supersedes ?? 'none',
   }
+}
+
+/** The same outcome with nothing in it that a database could refuse. */
+function plainest(request: OutcomeRequest, refused: Error): OutcomeRequest {
+  const problem = describeFailure(refused).message
+  const failure = describeFailure(new ChokaQError('CHOKAQ_STORAGE_FAILED', { problem }))
+  return { ...request, result: null, failure }
 }

@@ -10,7 +10,7 @@ import { ChokaQError, unreachable } from '../../core/errors.ts'
 import { describeFailure } from '../../core/failure.ts'
 import type { ResolvedEffect } from '../../core/effect.ts'
 import { parseJson } from '../../core/json-image.ts'
-import type { LedgerRecord, LedgerRef } from '../../core/ledger.ts'
+import type { LedgerRecord, LedgerRef, LedgerVerdict } from '../../core/ledger.ts'
 import type { AttemptEnd } from '../../core/outcome.ts'
 import { EffectCaller, type CallGuards, type EffectFacts, type EffectServices } from './effect-caller.ts'
 import type { OutcomeRequest } from './effect-recorder.ts'
@@ -98,7 +98,7 @@ export class EffectScope {
   async #refuseOrphans(): Promise<void> {
     const { lease, keyRef, generation } = this.#facts
     const verdict = await this.#services.ledger({ kind: 'names', lease, keyRef, generation })
-    if (verdict.kind !== 'names') throw this.#lost()
+    if (verdict.kind !== 'names') throw this.#unanswered(verdict)
     const [orphan, ...others] = this.#orphansOf(verdict.names)
     if (orphan === undefined) return
     const error = new ChokaQError('CHOKAQ_EFFECT_ORPHANED', { effects: [orphan, ...others], jobId: lease.jobId })
@@ -129,7 +129,7 @@ export class EffectScope {
   async check(): Promise<AttemptEnd | undefined> {
     const { lease, keyRef, generation } = this.#facts
     const verdict = await this.#services.ledger({ kind: 'names', lease, keyRef, generation })
-    if (verdict.kind !== 'names') return { kind: 'threw', thrown: this.#lost() }
+    if (verdict.kind !== 'names') return { kind: 'threw', thrown: this.#unanswered(verdict) }
     this.#checked = Promise.resolve()
     const orphans = this.#orphansOf(verdict.names)
     if (orphans.length > 0) {
@@ -147,12 +147,12 @@ export class EffectScope {
     const ref: LedgerRef = { kind: 'memo', keyRef, generation, name, item: '' }
     const known = await this.#services.ledger({ kind: 'recall', lease, ref })
     if (known.kind === 'recalled' && known.found) return read(known.result)
-    if (known.kind === 'lost') throw this.#lost()
+    if (known.kind !== 'recalled') throw this.#unanswered(known)
     const value = await compute()
     const result = value === undefined ? null : this.#services.jsonText(value, `The memo "${name}"`)
     const id = this.#services.runtime.newId()
     const kept = await this.#services.ledger({ kind: 'remember', lease, ref, id, result, workerId, attempt, keepMs })
-    if (kept.kind !== 'remembered') throw this.#lost()
+    if (kept.kind !== 'remembered') throw this.#unanswered(kept)
     return read(kept.result)
   }
 
@@ -243,7 +243,8 @@ export class EffectScope {
     }
   }
 
-  #lost(): ChokaQError {
+  #unanswered(verdict: LedgerVerdict): Error {
+    if (verdict.kind === 'refused') return verdict.error
     return new ChokaQError('CHOKAQ_LEASE_LOST', { jobId: this.#facts.lease.jobId })
   }
 }

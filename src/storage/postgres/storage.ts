@@ -38,6 +38,7 @@ import { runHandlerTransaction } from './handler-transaction.ts'
 import { PostgresInspector } from './inspector.ts'
 import { install } from './install.ts'
 import { Lane } from './lane.ts'
+import { ledgerBatch } from './ledger-batch.ts'
 import { translated } from './postgres-errors.ts'
 import type { SchemaName } from './schema-name.ts'
 import { Session } from './session.ts'
@@ -243,7 +244,7 @@ export class PostgresStorageDriver implements StorageDriver {
     const tx = await this.#userTransaction('ctx.complete', handle)
     const { action } = settlement
     if (action.kind === 'complete' && action.guard === true) await refuseOldSnapshot(tx.session)
-    await ledger(tx, settlement.outcomes ?? [])
+    await ledger(tx, settlement.outcomes ?? [], { mayWait: true })
     const verdict = await settleInside(tx, settlement)
     await this.#notifyInside(tx)
     return verdict
@@ -303,13 +304,7 @@ export class PostgresStorageDriver implements StorageDriver {
   }
 
   ledger(requests: readonly LedgerRequest[]): Promise<readonly LedgerVerdict[]> {
-    // Repeating it finds its own rows.
-    return this.#run('ledger', this.#lanes.settle, {
-      isRepeatable: true,
-      work: (tx) => ledger(tx, requests),
-      beforeCommit: 'ledger-before-commit',
-      committed: 'ledger-committed',
-    })
+    return ledgerBatch((unit) => this.#run('ledger', this.#lanes.settle, unit), requests)
   }
 
   // ---- sweep

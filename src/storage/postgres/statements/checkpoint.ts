@@ -2,7 +2,7 @@
 import type { Lease } from '../../../core/lease.ts'
 import type { CheckpointRequest } from '../../../core/storage.ts'
 import type { Session } from '../session.ts'
-import { recalled, remember } from './ledger.ts'
+import { leaveDone, recalled } from './ledger-memos.ts'
 
 const selectOwned = `SELECT 1 AS owned FROM chokaq.jobs_hot WHERE id = $1 AND token = $2 AND state = 'processing'`
 
@@ -29,7 +29,7 @@ export async function leaveCheckpoint(
 ): Promise<boolean> {
   const { jobId, token } = request.lease
   if ((await session.get(`${selectOwned} FOR SHARE`, jobId, token)) === undefined) return false
-  await remember(session, { ...request, kind: 'remember', result })
+  await leaveDone(session, [{ ...request, result }])
   return true
 }
 

@@ -10,7 +10,7 @@ import { histogramLabel } from '../../../core/metrics.ts'
 import { jobColumns } from '../../row-mapping.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../transactions.ts'
-import { type Holds, holdsOf, noHolds } from './ledger.ts'
+import { type Holds, holdsOf, noHolds } from './ledger-holds.ts'
 import { forgetOwnDoubts, leaveMarkers, type NewMarker } from './markers.ts'
 
 /** What every ending needs to know of a hot row. */

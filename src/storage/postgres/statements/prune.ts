@@ -3,7 +3,7 @@ import { CounterSum } from '../../../core/counters.ts'
 import type { PruneCounts, PruneLimits } from '../../../core/storage.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../transactions.ts'
-import { pruneLedger } from './ledger.ts'
+import { pruneLedger } from './ledger-holds.ts'
 import { rollUp } from './metrics.ts'
 
 interface Deleted {

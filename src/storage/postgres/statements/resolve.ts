@@ -22,7 +22,7 @@ import type { Session } from '../session.ts'
 import type { Transaction } from '../transactions.ts'
 import { audit } from './audit.ts'
 import { columnsOf } from './leave-hot.ts'
-import { insertDone } from './ledger.ts'
+import { leaveDone } from './ledger-memos.ts'
 import { leaveMarkers } from './markers.ts'
 import { resurrectRow } from './resurrect-row.ts'
 import { isUuid } from './uuid.ts'
@@ -232,18 +232,17 @@ async function compensate(
   }
   const refusal = await backToPending(tx, row)
   if (refusal !== undefined) return refusal
-  const ref = [row.key_hash, row.generation, 'checkpoint', compensateName, ''] as const
-  const token = Math.max(1, row.token)
-  await tx.session.all(
-    insertDone,
-    ...ref,
-    request.id,
-    row.id,
-    'operator',
-    1,
-    token,
-    Math.ceil(request.markerLifeMs),
-    null,
-  )
+  const { id, key_hash: keyRef, generation } = row
+  await leaveDone(tx.session, [
+    {
+      id: request.id,
+      ref: { kind: 'checkpoint', keyRef, generation, name: compensateName, item: '' },
+      lease: { jobId: id, token: Math.max(1, row.token) },
+      workerId: 'operator',
+      attempt: 1,
+      keepMs: request.markerLifeMs,
+      result: null,
+    },
+  ])
   return undefined
 }

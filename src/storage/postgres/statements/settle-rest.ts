@@ -6,6 +6,7 @@ import type { SettleAction, Settlement, SettleOutcome } from '../../../core/stor
 import type { Session } from '../session.ts'
 import type { Transaction } from '../transactions.ts'
 import { Endings, type HotRow, hotRowColumns, isInterruptedReview, lockRows } from './leave-hot.ts'
+import { barredOf } from './ledger-holds.ts'
 
 type ActionOf<K extends SettleAction['kind']> = Extract<SettleAction, { readonly kind: K }>
 
@@ -41,13 +42,28 @@ export async function settleRest(
   return outcomes
 }
 
+// Nothing of the rows is read where they may all complete, which is nearly always.
+const lockGuarded = `
+  WITH i AS MATERIALIZED (SELECT r.id, r.token FROM json_to_recordset($1::text::json) AS r(id uuid, token bigint))
+  SELECT count(*)::int AS count FROM (SELECT FROM chokaq.jobs_hot h
+    WHERE h.id = ANY(ARRAY(SELECT id FROM i)) AND h.token = ANY(ARRAY(SELECT token FROM i)) AND h.state = 'processing'
+      AND h.key_hash IS NOT NULL ORDER BY h.id FOR UPDATE) h`
+
 /** The handlers returned, but a call of theirs is in doubt or happened twice: a person decides before the key is free. */
 export async function buryDoubtful(
   tx: Transaction,
   settlements: readonly Settlement[],
 ): Promise<ReadonlyMap<string, SettleOutcome>> {
   if (settlements.length === 0) return new Map()
-  const rows = await lockRows(tx.session, lockOwned, leasesOf(settlements))
+  const guarded = leasesOf(settlements)
+  if ((await tx.session.get<{ readonly count: number }>(lockGuarded, guarded))?.count === 0) return new Map()
+  const barred = await barredOf(tx.session, guarded)
+  if (barred.size === 0) return new Map()
+  const rows = await lockRows(
+    tx.session,
+    lockOwned,
+    leasesOf(settlements.filter(({ lease }) => barred.has(leaseId(lease)))),
+  )
   const doubtful = rows.filter((row) => row.bars && row.state === 'processing')
   const endings = new Endings()
   for (const row of doubtful) {

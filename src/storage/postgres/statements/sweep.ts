@@ -6,7 +6,7 @@ import type { Promotion, RescuedJob, RescueRequest, WorkerBeat } from '../../../
 import type { Session } from '../session.ts'
 import type { Transaction } from '../transactions.ts'
 import { Endings, type HotRow, hotRowColumns, isInterruptedReview, lockRows } from './leave-hot.ts'
-import { proveOwnersGone } from './ledger.ts'
+import { proveOwnersGone } from './ledger-holds.ts'
 
 /** Where a row was fetched by a version that stamped no budget. */
 const defaultFetchCrashBudget = 10

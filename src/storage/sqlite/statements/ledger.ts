@@ -5,6 +5,7 @@
  * An intent needs the lease: the job's row is read by (id, token, processing) in the transaction that inserts it. With a
  * single writer that is the lock. An outcome needs only its own intent's id: it is evidence, whoever holds the lease.
  */
+import { CounterSum } from '../../../core/counters.ts'
 import { unreachable } from '../../../core/errors.ts'
 import { serializeFailure } from '../../../core/failure.ts'
 import type { Lease } from '../../../core/lease.ts'
@@ -25,7 +26,14 @@ type Remember = Extract<LedgerRequest, { readonly kind: 'remember' }>
 
 /** Returns one verdict per request, in order. Who: the owner for all but `close`; `close`: whoever made the call. */
 export function ledger(tx: Transaction, requests: readonly LedgerRequest[]): readonly LedgerVerdict[] {
-  return requests.map((request) => apply(tx, request))
+  const counters = new CounterSum()
+  return requests.map((request) =>
+    tx.row<LedgerVerdict>(
+      counters,
+      () => apply(tx, request),
+      (error) => ({ kind: 'refused', error }),
+    ),
+  )
 }
 
 function apply(tx: Transaction, request: LedgerRequest): LedgerVerdict {
