@@ -4,6 +4,7 @@ import { Command, CommanderError } from 'commander'
 import { CommandHost } from './command-host.ts'
 import { registerChecklist } from './commands/checklist.ts'
 import { registerConfig } from './commands/config.ts'
+import { registerDeck } from './commands/deck.ts'
 import { registerDlq } from './commands/dlq.ts'
 import { registerDoctor } from './commands/doctor.ts'
 import { registerEnqueue } from './commands/enqueue.ts'
@@ -45,6 +46,7 @@ export function buildProgram(host: CommandHost): Command {
   registerWork(program, host)
   registerEnqueue(program, host)
   registerJobs(program, host)
+  registerDeck(program, host)
   registerDlq(program, host)
   registerReview(program, host)
   registerQueues(program, host)

@@ -4,7 +4,6 @@
  */
 import { windowsOf } from './boot-check.ts'
 import type { ClientConfig, WorkerConfig } from './config.ts'
-import type { ResolvedEffect } from './effect.ts'
 import { sideEffectAnswers, type ResolvedHandler, type SideEffects } from './handler.ts'
 import { markerLifeMs } from './windows.ts'
 
@@ -53,19 +52,40 @@ export function checklistRow(handler: ResolvedHandler, worker: WorkerConfig, cli
   }
 }
 
-/** A handler that is reviewed after every abnormal end never runs twice by itself, wherever its key is enforced. */
+/** What the level of a type follows from: of its handler, or as a worker stored it with the type. */
+export interface LevelAnswers {
+  readonly sideEffects: string
+  readonly whenInterrupted: string
+  readonly effects: readonly {
+    readonly takesKey: boolean
+    /** How long the provider remembers a key; null for ever, or where it takes none. */
+    readonly windowMs: number | null
+    readonly reconciles: boolean
+  }[]
+}
+
 function levelOf({ sideEffects, whenInterrupted, effects }: ResolvedHandler): SafetyLevel {
+  const calls = [...effects.values()].map(({ provider, reconcile }) => ({
+    takesKey: provider.keyed !== undefined,
+    windowMs: provider.keyed?.windowMs ?? null,
+    reconciles: reconcile !== undefined,
+  }))
+  return safetyLevel({ sideEffects, whenInterrupted, effects: calls })
+}
+
+/** A handler that is reviewed after every abnormal end never runs twice by itself, wherever its key is enforced. */
+export function safetyLevel({ sideEffects, whenInterrupted, effects }: LevelAnswers): SafetyLevel {
   if (whenInterrupted === 'review') return 'at most once + review'
-  if (sideEffects === 'effects') return levelOfEffects([...effects.values()])
+  if (sideEffects === 'effects') return levelOfEffects(effects)
   return sideEffects === 'same-transaction' ? 'exactly once (same database)' : 'at least once'
 }
 
 /** The lowest of its effects counts. */
-function levelOfEffects(effects: readonly ResolvedEffect[]): SafetyLevel {
-  const unkeyed = effects.filter(({ provider }) => provider.keyed === undefined)
-  if (unkeyed.some(({ reconcile }) => reconcile === undefined)) return 'at most once + review'
+function levelOfEffects(effects: LevelAnswers['effects']): SafetyLevel {
+  const unkeyed = effects.filter(({ takesKey }) => !takesKey)
+  if (unkeyed.some(({ reconciles }) => !reconciles)) return 'at most once + review'
   if (unkeyed.length > 0) return 'effectively once (reconcile)'
-  const windowMs = Math.min(...effects.map(({ provider }) => provider.keyed?.windowMs ?? 0))
+  const windowMs = Math.min(...effects.map((effect) => effect.windowMs ?? Infinity))
   return `effectively once (provider, ${windowText(windowMs)})`
 }
 

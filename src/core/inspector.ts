@@ -24,6 +24,8 @@ export interface JobFilter {
   readonly reason?: DeadReason
   /** Dead jobs that wait for a person: in doubt, or a conflict. */
   readonly inReview?: true
+  /** Skipped because of this job, or dead because their payload differed from its. */
+  readonly duplicateOf?: string
   /** Created at or after. */
   readonly fromMs?: number
   /** Created before. */
@@ -44,6 +46,29 @@ export interface ListRequest {
   readonly cursor: string | undefined
 }
 
+export interface CountRequest {
+  readonly pillar: Pillar
+  readonly filter: JobFilter
+  /** Counting stops here. */
+  readonly limit: number
+}
+
+/** `isExact` is false where counting stopped: at the limit, or because too many rows had to be looked at. */
+export interface BoundedCount {
+  readonly count: number
+  readonly isExact: boolean
+}
+
+export interface AuditRequest {
+  readonly limit: number
+  readonly beforeId: number | undefined
+  /** Only acts on this job or queue; undefined for all. */
+  readonly subject?: string | undefined
+}
+
+/** Dead jobs of a queue are counted up to here: looking at a queue must not read the whole DLQ. */
+export const maxDeadCount = 10_000
+
 export interface QueueRow {
   readonly name: string
   readonly paused: boolean
@@ -53,6 +78,7 @@ export interface QueueRow {
   readonly pendingCount: number
   readonly fetchedCount: number
   readonly processingCount: number
+  /** Up to `maxDeadCount`. */
   readonly deadCount: number
   /** Age of the oldest due pending job, milliseconds; undefined where none waits. */
   readonly lagMs: number | undefined
@@ -199,7 +225,7 @@ export interface Inspector {
   queues(): Promise<readonly QueueRow[]>
   workers(): Promise<readonly WorkerRow[]>
   jobTypes(): Promise<readonly JobTypeRow[]>
-  audit(request: { readonly limit: number; readonly beforeId: number | undefined }): Promise<readonly AuditRow[]>
+  audit(request: AuditRequest): Promise<readonly AuditRow[]>
   stats(): Promise<readonly CounterRow[]>
   /** What happened when, from buckets. Never scans history. */
   metrics(query: MetricQuery): Promise<MetricSeries>
@@ -223,3 +249,5 @@ export interface Inspector {
     by: Actor,
   ): Promise<number>
 }
+  /** How many jobs a list has, as far as that is cheap. */
+  count(request: CountRequest): Promise<BoundedCount>

@@ -128,6 +128,8 @@ export interface JobRecord {
   readonly history: string | null
   readonly duplicateOf: string | null
   readonly parentId: string | null
+  /** The tracing context that came with it, W3C traceparent. */
+  readonly traceContext: string | null
   readonly createdAtMs: number
   readonly runAtMs: number
   readonly fetchedAtMs: number | null

@@ -78,6 +78,11 @@ export async function storageHealth(
   }
 }
 
+/** Of queues that were read already. @throws CHOKAQ_OPTION_INVALID */
+export function queueHealth(queues: readonly QueueRow[], options: HealthOptions = {}): Health {
+  return healthOf(lagReasons(queues, limitsOf(options), options.queues))
+}
+
 export function workerReasons(vitals: WorkerVitals): readonly HealthReason[] {
   const { state, sinceBeatMs, heartbeatMs, fenceAfterMs } = vitals
   if (state !== 'running') {

@@ -1,6 +1,15 @@
 /** From Node's request and response to the web's: for node:http, Express, and Fastify's raw pair. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { RequestHandler } from './receiver.ts'
+import { sendResponse, sendWhole } from './send-response.ts'
+
+/** What only the server knows of a request. */
+export interface RequestInfo {
+  /** The other end of the connection: the client, or the last proxy before this process. */
+  readonly remoteAddress?: string
+}
+
+/** A web-standard handler, with what Node knows besides. */
+export type NodeRequestHandler = (request: Request, info: RequestInfo) => Promise<Response>
 
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void
 
@@ -16,11 +25,9 @@ interface KnownExtras {
   readonly rawBody?: unknown
 }
 
-/** How much of a body nobody wants is still read, so that its sender gets to read the answer. */
-const maxDiscardedBytes = 1_000_000
-
 /**
- * Serves a web-standard handler from node:http, Express or Fastify.
+ * Serves a web-standard handler from node:http, Express or Fastify. A body that goes on (an event stream) is passed on as
+ * it comes, and cancelled when the client goes.
  *
  * A receiver verifies raw bytes, so mount it before any body parser. Raw bytes that somebody else kept are used:
  * `request.body` of `express.raw()`, `request.rawBody` of cloud platforms. A body that a parser consumed is answered with
@@ -30,7 +37,7 @@ const maxDiscardedBytes = 1_000_000
  * createServer(toNodeListener(handler)).listen(3000) // node:http
  * app.post('/hooks/orders', toNodeListener(handler)) // Express, above app.use(express.json())
  */
-export function toNodeListener(handler: RequestHandler, options: NodeListenerOptions = {}): NodeListener {
+export function toNodeListener(handler: NodeRequestHandler, options: NodeListenerOptions = {}): NodeListener {
   return (incoming, outgoing) => {
     serve(handler, incoming, outgoing).catch((error: unknown) => {
       try {
@@ -39,22 +46,21 @@ export function toNodeListener(handler: RequestHandler, options: NodeListenerOpt
         // A log that fails must not leave the client waiting.
       }
       if (outgoing.headersSent || outgoing.destroyed) outgoing.destroy()
-      else send(incoming, outgoing, new Response(null, { status: 500 }), new Uint8Array())
+      else sendWhole(incoming, outgoing, new Response(null, { status: 500 }), new Uint8Array())
     })
   }
 }
 
-async function serve(handler: RequestHandler, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+async function serve(handler: NodeRequestHandler, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
   const gone = new AbortController()
   outgoing.once('close', () => {
     if (!outgoing.writableFinished) gone.abort()
   })
   const request = toRequest(incoming, gone.signal)
-  const response = request === undefined ? new Response(null, { status: 400 }) : await handler(request)
-  const body = new Uint8Array(await response.arrayBuffer())
-  // The client may be gone, and a middleware with a deadline may have answered.
-  if (outgoing.destroyed || outgoing.headersSent || outgoing.writableEnded) return
-  send(incoming, outgoing, response, body)
+  const { remoteAddress } = incoming.socket
+  const info: RequestInfo = remoteAddress === undefined ? {} : { remoteAddress }
+  const response = request === undefined ? new Response(null, { status: 400 }) : await handler(request, info)
+  await sendResponse(incoming, outgoing, response)
 }
 
 /** Undefined where the web has no such request: a method, target or header that it forbids. */
@@ -118,38 +124,4 @@ function bodyStream(incoming: IncomingMessage): ReadableStream<Uint8Array> {
     },
     { highWaterMark: 0 },
   )
-}
-
-function send(incoming: IncomingMessage, outgoing: ServerResponse, response: Response, body: Uint8Array): void {
-  outgoing.statusCode = response.status
-  for (const [name, value] of response.headers) {
-    if (name !== 'set-cookie') outgoing.setHeader(name, value)
-  }
-  const cookies = response.headers.getSetCookie()
-  if (cookies.length > 0) outgoing.setHeader('set-cookie', cookies)
-  const hasBody = response.status !== 204 && response.status !== 304
-  if (hasBody) outgoing.setHeader('content-length', body.byteLength)
-  const sent = hasBody && incoming.method !== 'HEAD' ? body : undefined
-  if (incoming.complete) outgoing.end(sent)
-  else sendBeforeBodyEnds(incoming, outgoing, sent)
-}
-
-/**
- * The client is still sending what nobody wants. Closing at once would reset the connection and could take the answer with
- * it, so the rest is read and thrown away, within a limit; then the connection ends.
- */
-function sendBeforeBodyEnds(incoming: IncomingMessage, outgoing: ServerResponse, body: Uint8Array | undefined): void {
-  outgoing.setHeader('connection', 'close')
-  if (body === undefined) outgoing.flushHeaders()
-  else outgoing.write(body)
-  let left = maxDiscardedBytes
-  const finish = (): void => {
-    if (!outgoing.writableEnded) outgoing.end()
-  }
-  incoming.on('data', (chunk: Uint8Array) => {
-    left -= chunk.byteLength
-    if (left < 0) finish()
-  })
-  for (const event of ['end', 'error', 'close']) incoming.once(event, finish)
-  incoming.resume()
 }

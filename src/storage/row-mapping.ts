@@ -68,6 +68,7 @@ export interface JobRow extends KeyColumns {
   readonly tenant: string | null
   readonly fingerprint: string | null
   readonly parent_id: string | null
+  readonly trace_context: string | null
   readonly tags: string | null
   readonly payload: string | null
   readonly failure: string | null
@@ -110,6 +111,7 @@ export function jobRecord(pillar: Pillar, row: JobRow): JobRecord {
     history: row.history,
     duplicateOf: row.duplicate_of ?? null,
     parentId: row.parent_id,
+    traceContext: row.trace_context,
     createdAtMs: row.created_at,
     runAtMs: row.run_at,
     fetchedAtMs: row.fetched_at,

@@ -29,6 +29,7 @@ export function record(id: string, payload: object, what: Partial<JobRecord> = {
     history: null,
     duplicateOf: null,
     parentId: null,
+    traceContext: null,
     createdAtMs: 11,
     runAtMs: 11,
     fetchedAtMs: 21,

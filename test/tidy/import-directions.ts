@@ -73,7 +73,14 @@ const layers: readonly Layer[] = [
     packages: [anyNode, 'hono'],
     typePackages: [schema],
   },
-  { name: 'deck', files: /^src\/deck\//, mayImport: [core], packages: [anyNode, 'hono'] },
+  {
+    // The Deck does what the client does, over HTTP. Of the receivers it takes only what Node tells of a request.
+    name: 'deck',
+    files: /^src\/deck\//,
+    mayImport: [core, /^src\/engine\/enqueue\//, engineRoot, /^src\/http\/node\.ts$/],
+    packages: [anyNode, '@cfworker/json-schema'],
+    typePackages: [schema],
+  },
   {
     // Events tell what happened. Spans are open around calls and totals stand in the database, so it also reaches the
     // tracing port and the inspector, through what a client is made of.

@@ -1,8 +1,11 @@
 /** The operators' side of this storage: reads, and acts in one audited transaction each. */
 import type {
   Actor,
+  AuditRequest,
   AuditRow,
+  BoundedCount,
   CancelVerdict,
+  CountRequest,
   Inspector,
   JobFilter,
   JobPage,
@@ -25,6 +28,7 @@ import type { JobTypeRow } from '../../core/storage.ts'
 import type { Session } from './session.ts'
 import {
   getJob,
+  countJobs,
   getMarker,
   listAudit,
   listJobs,
@@ -62,6 +66,10 @@ export class PostgresInspector implements Inspector {
 
   queues(): Promise<readonly QueueRow[]> {
     return this.#read('inspector.queues', (session) => listQueues(session))
+  count(request: CountRequest): Promise<BoundedCount> {
+    return this.#read('inspector.count', (session) => countJobs(session, request))
+  }
+
   }
 
   workers(): Promise<readonly WorkerRow[]> {
@@ -72,7 +80,7 @@ export class PostgresInspector implements Inspector {
     return this.#read('inspector.jobTypes', (session) => listJobTypes(session))
   }
 
-  audit(request: { readonly limit: number; readonly beforeId: number | undefined }): Promise<readonly AuditRow[]> {
+  audit(request: AuditRequest): Promise<readonly AuditRow[]> {
     return this.#read('inspector.audit', (session) => listAudit(session, request))
   }
 

@@ -1,8 +1,11 @@
 /** The operators' side of this storage: reads on one snapshot, acts in one audited transaction. */
 import type {
   Actor,
+  AuditRequest,
   AuditRow,
+  BoundedCount,
   CancelVerdict,
+  CountRequest,
   Inspector,
   JobFilter,
   JobPage,
@@ -24,6 +27,7 @@ import type { MetricQuery, MetricSeries } from '../../core/metrics.ts'
 import type { JobTypeRow } from '../../core/storage.ts'
 import {
   getJob,
+  countJobs,
   getMarker,
   listAudit,
   listJobs,
@@ -61,6 +65,10 @@ export class SqliteInspector implements Inspector {
 
   queues(): Promise<readonly QueueRow[]> {
     return this.#access.read('inspector.queues', ({ session, nowMs }) => listQueues(session, nowMs))
+  count(request: CountRequest): Promise<BoundedCount> {
+    return this.#access.read('inspector.count', ({ session }) => countJobs(session, request))
+  }
+
   }
 
   workers(): Promise<readonly WorkerRow[]> {
@@ -71,7 +79,7 @@ export class SqliteInspector implements Inspector {
     return this.#access.read('inspector.jobTypes', ({ session }) => listJobTypes(session))
   }
 
-  audit(request: { readonly limit: number; readonly beforeId: number | undefined }): Promise<readonly AuditRow[]> {
+  audit(request: AuditRequest): Promise<readonly AuditRow[]> {
     return this.#access.read('inspector.audit', ({ session }) => listAudit(session, request))
   }
 

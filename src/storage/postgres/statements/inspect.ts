@@ -4,16 +4,20 @@
  */
 import type { CounterRow } from '../../../core/counters.ts'
 import { ChokaQError } from '../../../core/errors.ts'
-import type {
-  AuditRow,
-  JobFilter,
-  JobPage,
-  ListRequest,
-  MarkerRow,
-  MigrationName,
-  QueueRow,
-  SchemaState,
-  WorkerRow,
+import {
+  type AuditRequest,
+  type AuditRow,
+  type BoundedCount,
+  type CountRequest,
+  type JobFilter,
+  type JobPage,
+  type ListRequest,
+  type MarkerRow,
+  maxDeadCount,
+  type MigrationName,
+  type QueueRow,
+  type SchemaState,
+  type WorkerRow,
 } from '../../../core/inspector.ts'
 import type { JobRecord, Pillar } from '../../../core/job.ts'
 import type { ProcessIdentity } from '../../../core/runtime.ts'
@@ -29,6 +33,8 @@ import { isUuid } from './uuid.ts'
 const maxPageRows = 500
 /** Rows that one page may look at, whatever its filter leaves of them. */
 const maxScannedRows = 20_000
+/** And one count. */
+const maxCountedRows = 50_000
 const lowestId = '00000000-0000-0000-0000-000000000000'
 
 const asText: Readonly<Record<string, string>> = {
@@ -69,9 +75,14 @@ export interface Conditions {
 
 const hash = /^[0-9a-f]{64}$/
 
+/** What waits for a person, in the words of its partial index. */
+const review = `(in_doubt OR reason = 'CompleteConflict')`
+
 /** The filter as one condition, with `firstParameter` as its first. Every value is bound; only columns are text. */
 export function conditionsOf(pillar: Pillar, filter: JobFilter, firstParameter: number): Conditions {
   const { stateColumn } = pillars[pillar]
+  const isDead = pillar === 'dlq'
+  const duplicateOf = filter.duplicateOf === undefined || isUuid(filter.duplicateOf) ? filter.duplicateOf : lowestId
   const parts: (readonly [sql: string, value: unknown])[] = [
     ['type = ?', filter.type],
     ['queue = ?', filter.queue],
@@ -79,11 +90,8 @@ export function conditionsOf(pillar: Pillar, filter: JobFilter, firstParameter: 
     ['starts_with(key_prefix, ?)', filter.keyPrefix],
     ['? = ANY(tags)', filter.tag],
     [`${stateColumn} = ?`, filter.state],
-    [pillar === 'dlq' ? 'reason = ?' : 'NULL = ?::text', filter.reason],
-    [
-      pillar === 'dlq' ? '(in_doubt OR reason = ?)' : 'NULL = ?::text',
-      filter.inReview === true ? 'CompleteConflict' : undefined,
-    ],
+    [isDead ? 'reason = ?' : 'NULL = ?::text', filter.reason],
+    [pillar === 'hot' ? 'NULL = ?::text' : 'duplicate_of = ?::uuid', duplicateOf],
     ['created_at >= ?', filter.fromMs === undefined ? undefined : Math.ceil(filter.fromMs)],
     ['created_at < ?', filter.beforeMs === undefined ? undefined : Math.ceil(filter.beforeMs)],
   ]
@@ -93,24 +101,41 @@ export function conditionsOf(pillar: Pillar, filter: JobFilter, firstParameter: 
     values.push(value)
     return [sql.replace('?', `$${firstParameter + values.length - 1}`)]
   })
+  if (filter.inReview === true) texts.unshift(isDead ? review : 'false')
   return { sql: texts.length === 0 ? 'true' : texts.join(' AND '), values }
+}
+
+/** The way through a table, newest first, with what makes the planner take the index with the fewest rows to look at. */
+function walkOf(pillar: Pillar, filter: JobFilter, from: ListPosition): Conditions {
+  const { table } = pillars[pillar]
+  const { duplicateOf } = filter
+  const isOfOne = pillar !== 'hot' && duplicateOf !== undefined
+  const narrowed = isOfOne
+    ? 'duplicate_of = $4::uuid AND'
+    : pillar === 'dlq' && filter.inReview === true
+      ? `${review} AND`
+      : ''
+  const first = isOfOne ? [isUuid(duplicateOf) ? duplicateOf : lowestId] : []
+  return {
+    sql: `FROM ${table} WHERE ${narrowed} (created_at, id) < ($1::bigint, $2::uuid) AND created_at >= $3::bigint
+    ORDER BY created_at DESC, id DESC`,
+    values: [from.createdAtMs, from.id, Math.ceil(filter.fromMs ?? 0), ...first],
+  }
 }
 
 /** Newest first, by creation and id: an order that does not move while rows come and go. */
 export async function listJobs(session: Session, { pillar, filter, limit, cursor }: ListRequest): Promise<JobPage> {
   const size = pageSize(limit)
-  const { table, columns } = pillars[pillar]
-  const from = cursor === undefined ? startOf(filter) : positionOf(cursor)
-  const key = [from.createdAtMs, from.id, Math.ceil(filter.fromMs ?? 0)] as const
-  const { sql, values } = conditionsOf(pillar, filter, 5)
+  const { columns } = pillars[pillar]
+  const walk = walkOf(pillar, filter, cursor === undefined ? startOf(filter) : positionOf(cursor))
+  const count = walk.values.length
+  const { sql, values } = conditionsOf(pillar, filter, count + 2)
   // The inner LIMIT bounds what is looked at, the outer one what is returned; the inner one runs lazily. The columns are
   // read outside, because a detoasted payload of a row that the filter drops would be for nothing.
-  const scanned = `FROM ${table} WHERE (created_at, id) < ($1::bigint, $2::uuid) AND created_at >= $3::bigint
-    ORDER BY created_at DESC, id DESC`
   const rows = await session.all<JobRow>(
-    `SELECT ${columns} FROM (SELECT * ${scanned} LIMIT ${maxScannedRows}) s WHERE ${sql}
-      ORDER BY s.created_at DESC, s.id DESC LIMIT $4`,
-    ...key,
+    `SELECT ${columns} FROM (SELECT * ${walk.sql} LIMIT ${maxScannedRows}) s WHERE ${sql}
+      ORDER BY s.created_at DESC, s.id DESC LIMIT $${count + 1}`,
+    ...walk.values,
     size + 1,
     ...values,
   )
@@ -118,11 +143,29 @@ export async function listJobs(session: Session, { pillar, filter, limit, cursor
   const last = jobs.at(-1)
   if (rows.length > size && last !== undefined) return { jobs, nextCursor: encodeCursor(last) }
   const edge = await session.get<{ readonly created_at: number; readonly id: string }>(
-    `SELECT created_at, id::text AS id ${scanned} LIMIT 1 OFFSET ${maxScannedRows - 1}`,
-    ...key,
+    `SELECT created_at, id::text AS id ${walk.sql} LIMIT 1 OFFSET ${maxScannedRows - 1}`,
+    ...walk.values,
   )
   const nextCursor = edge === undefined ? undefined : encodeCursor({ createdAtMs: edge.created_at, id: edge.id })
   return { jobs, nextCursor }
+}
+
+/** Counts what a list has, and looks at no more rows than a few pages of it would. */
+export async function countJobs(session: Session, { pillar, filter, limit }: CountRequest): Promise<BoundedCount> {
+  const walk = walkOf(pillar, filter, startOf(filter))
+  const count = walk.values.length
+  const { sql, values } = conditionsOf(pillar, filter, count + 2)
+  const counted = await session.get<{ readonly count: number }>(
+    `SELECT count(*) AS count FROM (SELECT FROM (SELECT * ${walk.sql} LIMIT ${maxCountedRows}) s WHERE ${sql}
+      LIMIT $${count + 1}::bigint) c`,
+    ...walk.values,
+    limit + 1,
+    ...values,
+  )
+  const found = counted?.count ?? 0
+  if (found > limit) return { count: limit, isExact: false }
+  const more = await session.get(`SELECT 1 AS more ${walk.sql} LIMIT 1 OFFSET ${maxCountedRows}`, ...walk.values)
+  return { count: found, isExact: more === undefined }
 }
 
 /** Where a list begins: past every row, or at the time before which its filter wants them. */
@@ -136,13 +179,23 @@ function positionOf(cursor: string): ListPosition {
   throw new ChokaQError('CHOKAQ_CURSOR_INVALID', { value: cursor.slice(0, 100) })
 }
 
-// Each count comes from a partial index, so neither the archive nor a payload is read.
+// Each count comes from a partial index, so neither the archive nor a payload is read. Through the DLQ it goes from queue
+// to queue, and no further in one than the limit; what is in doubt waits for people, so there are few.
 const selectQueues = `
-  WITH p AS (SELECT queue, count(*) AS n, min(run_at) AS oldest FROM chokaq.jobs_hot WHERE state = 'pending' GROUP BY queue),
+  WITH RECURSIVE p AS (SELECT queue, count(*) AS n, min(run_at) AS oldest FROM chokaq.jobs_hot WHERE state = 'pending' GROUP BY queue),
   s AS (SELECT queue, count(*) AS n FROM chokaq.jobs_hot WHERE state = 'scheduled' GROUP BY queue),
   o AS (SELECT queue, count(*) AS n, count(*) FILTER (WHERE state = 'processing') AS running FROM chokaq.jobs_hot
     WHERE worker_id IS NOT NULL GROUP BY queue),
-  d AS (SELECT queue, count(*) AS n FROM chokaq.jobs_dlq GROUP BY queue),
+  dq AS (
+    (SELECT queue FROM chokaq.jobs_dlq WHERE NOT in_doubt ORDER BY queue LIMIT 1)
+    UNION ALL SELECT (SELECT d.queue FROM chokaq.jobs_dlq d WHERE NOT d.in_doubt AND d.queue > dq.queue
+      ORDER BY d.queue LIMIT 1) FROM dq WHERE dq.queue IS NOT NULL),
+  dn AS (
+    SELECT dq.queue, (SELECT count(*) FROM (SELECT FROM chokaq.jobs_dlq d WHERE NOT d.in_doubt AND d.queue = dq.queue
+      LIMIT ${maxDeadCount}) c) AS n FROM dq WHERE dq.queue IS NOT NULL
+    UNION ALL SELECT r.queue, count(*) FROM (SELECT queue FROM chokaq.jobs_dlq WHERE ${review} AND in_doubt
+      LIMIT ${maxDeadCount}) r GROUP BY r.queue),
+  d AS (SELECT queue, least(sum(n), ${maxDeadCount})::bigint AS n FROM dn GROUP BY queue),
   names AS (SELECT queue FROM p UNION SELECT queue FROM s UNION SELECT queue FROM o UNION SELECT queue FROM d
     UNION SELECT name FROM chokaq.queues)
   SELECT names.queue AS name, coalesce(q.paused, false) AS paused, q.max_concurrency, coalesce(s.n, 0) AS scheduled,
@@ -239,13 +292,15 @@ export async function listJobTypes(session: Session): Promise<readonly JobTypeRo
 
 export async function listAudit(
   session: Session,
-  { limit, beforeId }: { readonly limit: number; readonly beforeId: number | undefined },
+  { limit, beforeId, subject }: AuditRequest,
 ): Promise<readonly AuditRow[]> {
+  const about = subject === undefined ? [] : [subject]
   return session.all<AuditRow>(
     `SELECT id, at AS "atMs", actor, note, act, subject, detail FROM chokaq.audit_log WHERE id < $1
-      ORDER BY id DESC LIMIT $2`,
+      ${subject === undefined ? '' : 'AND left(subject, 100) = left($3, 100) AND subject = $3'} ORDER BY id DESC LIMIT $2`,
     beforeId ?? Number.MAX_SAFE_INTEGER,
     pageSize(limit),
+    ...about,
   )
 }
 

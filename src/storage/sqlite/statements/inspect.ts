@@ -3,16 +3,20 @@
  * reads a bounded number of rows for each page and goes on with the next cursor.
  */
 import type { CounterRow } from '../../../core/counters.ts'
-import type {
-  AuditRow,
-  JobFilter,
-  JobPage,
-  ListRequest,
-  MarkerRow,
-  MigrationName,
-  QueueRow,
-  SchemaState,
-  WorkerRow,
+import {
+  type AuditRequest,
+  type AuditRow,
+  type BoundedCount,
+  type CountRequest,
+  type JobFilter,
+  type JobPage,
+  type ListRequest,
+  type MarkerRow,
+  maxDeadCount,
+  type MigrationName,
+  type QueueRow,
+  type SchemaState,
+  type WorkerRow,
 } from '../../../core/inspector.ts'
 import type { JobRecord, Pillar } from '../../../core/job.ts'
 import type { ProcessIdentity } from '../../../core/runtime.ts'
@@ -28,6 +32,8 @@ import { findMarker } from './markers.ts'
 const maxPageRows = 500
 /** Rows that one page may look at, whatever its filter leaves of them. */
 const maxScannedRows = 20_000
+/** And one count. */
+const maxCountedRows = 50_000
 
 const common = jobColumns.join(', ')
 const pillars: Readonly<
@@ -64,9 +70,13 @@ export interface Conditions {
   readonly values: readonly SqlValue[]
 }
 
+/** What waits for a person, in the words of its partial index. */
+const review = `(in_doubt = 1 OR reason = 'CompleteConflict')`
+
 /** The filter as one condition. Every value is bound; only names of columns are text. */
 export function conditionsOf(pillar: Pillar, filter: JobFilter): Conditions {
   const { stateColumn } = pillars[pillar]
+  const isDead = pillar === 'dlq'
   const parts: (readonly [sql: string, value: SqlValue | undefined])[] = [
     ['type = ?', filter.type],
     ['queue = ?', filter.queue],
@@ -74,31 +84,45 @@ export function conditionsOf(pillar: Pillar, filter: JobFilter): Conditions {
     ['instr(key_prefix, ?) = 1', filter.keyPrefix],
     ['EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)', filter.tag],
     [`${stateColumn} = ?`, filter.state],
-    [pillar === 'dlq' ? 'reason = ?' : 'NULL = ?', filter.reason],
-    [
-      pillar === 'dlq' ? '(in_doubt = 1 OR reason = ?)' : 'NULL = ?',
-      filter.inReview === true ? 'CompleteConflict' : undefined,
-    ],
+    [isDead ? 'reason = ?' : 'NULL = ?', filter.reason],
+    [pillar === 'hot' ? 'NULL = ?' : 'duplicate_of = ?', filter.duplicateOf],
     ['created_at >= ?', filter.fromMs],
     ['created_at < ?', filter.beforeMs],
   ]
   const set = parts.flatMap(([sql, value]) => (value === undefined ? [] : [{ sql, value }]))
-  return { sql: ['1', ...set.map(({ sql }) => sql)].join(' AND '), values: set.map(({ value }) => value) }
+  const inReview = filter.inReview === true ? [isDead ? review : 'NULL'] : []
+  return {
+    sql: ['1', ...inReview, ...set.map(({ sql }) => sql)].join(' AND '),
+    values: set.map(({ value }) => value),
+  }
+}
+
+/** The way through a table, newest first: by the index that has the fewest rows to look at. */
+function walkOf(pillar: Pillar, filter: JobFilter, from: ListPosition): Conditions {
+  const { table } = pillars[pillar]
+  const [index, narrowed, first] =
+    pillar !== 'hot' && filter.duplicateOf !== undefined
+      ? ['duplicate', 'duplicate_of = ? AND', [filter.duplicateOf]]
+      : pillar === 'dlq' && filter.inReview === true
+        ? ['review', `${review} AND`, []]
+        : ['newest', '', []]
+  return {
+    sql: `FROM ${table} INDEXED BY ${table}_${index} WHERE ${narrowed} (created_at, id) < (?, ?) AND created_at >= ?
+    ORDER BY created_at DESC, id DESC`,
+    values: [...first, from.createdAtMs, from.id, filter.fromMs ?? 0],
+  }
 }
 
 /** Newest first, by creation and id: an order that does not move while rows come and go. */
 export function listJobs(session: Session, { pillar, filter, limit, cursor }: ListRequest): JobPage {
   const size = pageSize(limit)
-  const { table, columns } = pillars[pillar]
+  const { columns } = pillars[pillar]
   const { sql, values } = conditionsOf(pillar, filter)
-  const from = cursor === undefined ? startOf(filter) : decodeCursor(cursor)
-  const key = [from.createdAtMs, from.id, filter.fromMs ?? 0] as const
-  const walked = `FROM ${table} INDEXED BY ${table}_newest WHERE (created_at, id) < (?, ?) AND created_at >= ?
-    ORDER BY created_at DESC, id DESC`
+  const walk = walkOf(pillar, filter, cursor === undefined ? startOf(filter) : decodeCursor(cursor))
   // The inner LIMIT bounds what is looked at, the outer one what is returned; SQLite runs the inner one lazily.
   const rows = session.all<JobRow>(
-    `SELECT * FROM (SELECT ${columns} ${walked} LIMIT ${maxScannedRows}) WHERE ${sql} LIMIT ?`,
-    ...key,
+    `SELECT * FROM (SELECT ${columns} ${walk.sql} LIMIT ${maxScannedRows}) WHERE ${sql} LIMIT ?`,
+    ...walk.values,
     ...values,
     size + 1,
   )
@@ -106,11 +130,34 @@ export function listJobs(session: Session, { pillar, filter, limit, cursor }: Li
   const last = jobs.at(-1)
   if (rows.length > size && last !== undefined) return { jobs, nextCursor: encodeCursor(last) }
   const edge = session.get<{ readonly created_at: number; readonly id: string }>(
-    `SELECT created_at, id ${walked} LIMIT 1 OFFSET ${maxScannedRows - 1}`,
-    ...key,
+    `SELECT created_at, id ${walk.sql} LIMIT 1 OFFSET ${maxScannedRows - 1}`,
+    ...walk.values,
   )
   const nextCursor = edge === undefined ? undefined : encodeCursor({ createdAtMs: edge.created_at, id: edge.id })
   return { jobs, nextCursor }
+}
+
+/** Counts what a list has, and looks at no more rows than a few pages of it would. */
+export function countJobs(session: Session, { pillar, filter, limit }: CountRequest): BoundedCount {
+  const { stateColumn } = pillars[pillar]
+  const { sql, values } = conditionsOf(pillar, filter)
+  const walk = walkOf(pillar, filter, startOf(filter))
+  // Without a payload, so that rows with long ones are not read to their end.
+  const columns = [
+    'created_at, type, queue, key_hash, key_prefix, tags',
+    ...(pillar === 'hot' ? [] : ['duplicate_of']),
+    ...(pillar === 'dlq' ? ['reason, in_doubt'] : [stateColumn]),
+  ].join(', ')
+  const counted = session.get<{ readonly count: number }>(
+    `SELECT count(*) AS count FROM (SELECT 1 FROM (SELECT ${columns} ${walk.sql} LIMIT ${maxCountedRows}) WHERE ${sql} LIMIT ?)`,
+    ...walk.values,
+    ...values,
+    limit + 1,
+  )
+  const count = counted?.count ?? 0
+  if (count > limit) return { count: limit, isExact: false }
+  const more = session.get(`SELECT 1 ${walk.sql} LIMIT 1 OFFSET ${maxCountedRows}`, ...walk.values)
+  return { count, isExact: more === undefined }
 }
 
 /** Where a list begins: past every row, or at the time before which its filter wants them. */
@@ -129,7 +176,18 @@ const selectScheduledCounts = `SELECT queue, count(*) AS count FROM chokaq_jobs_
   INDEXED BY chokaq_jobs_hot_scheduled WHERE state = 'scheduled' GROUP BY queue`
 const selectOwnedCounts = `SELECT queue, count(*) AS count, sum(state = 'processing') AS processing FROM chokaq_jobs_hot
   INDEXED BY chokaq_jobs_hot_owned WHERE worker_id IS NOT NULL GROUP BY queue`
-const selectDeadCounts = 'SELECT queue, count(*) AS count FROM chokaq_jobs_dlq GROUP BY queue'
+// From queue to queue through an index, and no further in one than the limit: the DLQ may be long. What is in doubt is in
+// the index of reviews, and waits for people, so there are few.
+const selectDeadCounts = `WITH RECURSIVE q(queue) AS (
+    SELECT min(queue) FROM chokaq_jobs_dlq INDEXED BY chokaq_jobs_dlq_finished WHERE in_doubt = 0
+    UNION ALL SELECT (SELECT min(d.queue) FROM chokaq_jobs_dlq d INDEXED BY chokaq_jobs_dlq_finished
+      WHERE d.in_doubt = 0 AND d.queue > q.queue) FROM q WHERE q.queue IS NOT NULL),
+  n(queue, count) AS (
+    SELECT q.queue, (SELECT count(*) FROM (SELECT 1 FROM chokaq_jobs_dlq d INDEXED BY chokaq_jobs_dlq_finished
+      WHERE d.in_doubt = 0 AND d.queue = q.queue LIMIT ${maxDeadCount})) FROM q WHERE q.queue IS NOT NULL
+    UNION ALL SELECT queue, count(*) FROM (SELECT queue FROM chokaq_jobs_dlq INDEXED BY chokaq_jobs_dlq_review
+      WHERE ${review} AND in_doubt = 1 LIMIT ${maxDeadCount}) GROUP BY queue)
+  SELECT queue, min(sum(count), ${maxDeadCount}) AS count FROM n GROUP BY queue`
 const selectSettings = 'SELECT name, paused, max_concurrency FROM chokaq_queues'
 
 /** Every queue that has rows or settings. The counts come from partial indexes, so the archive costs nothing. */
@@ -215,12 +273,12 @@ export function listJobTypes(session: Session): readonly JobTypeRow[] {
   }))
 }
 
-export function listAudit(
-  session: Session,
-  { limit, beforeId }: { readonly limit: number; readonly beforeId: number | undefined },
-): readonly AuditRow[] {
+export function listAudit(session: Session, { limit, beforeId, subject }: AuditRequest): readonly AuditRow[] {
+  const about = subject === undefined ? [] : [subject]
   return session.all<AuditRow>(
-    `SELECT id, at AS atMs, actor, note, act, subject, detail FROM chokaq_audit_log WHERE id < ? ORDER BY id DESC LIMIT ?`,
+    `SELECT id, at AS atMs, actor, note, act, subject, detail FROM chokaq_audit_log
+      WHERE ${subject === undefined ? '' : 'subject = ? AND'} id < ? ORDER BY id DESC LIMIT ?`,
+    ...about,
     beforeId ?? Number.MAX_SAFE_INTEGER,
     pageSize(limit),
   )
