@@ -1,0 +1,105 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { useLocation } from 'wouter'
+import type { ActAnswer, JobAct, JobDetail } from '../../../../src/deck/wire-jobs.ts'
+import { actOnJob, resurrectJob } from '../../api/acts.ts'
+import { ActButton } from '../../parts/act-button.tsx'
+import { ActDialog } from '../../parts/act-dialog.tsx'
+import { useSay } from '../../parts/notices.tsx'
+import { jobPath, reviewPath } from '../../parts/route-link.tsx'
+import { type ActWords, actWords } from './act-words.ts'
+
+/** What makes no sense for the pillar is left out; what is barred is shown with its reason. */
+const actsOf: Readonly<Record<string, readonly JobAct[]>> = {
+  hot: ['retry-now', 'cancel'],
+  archive: [],
+  dlq: ['review', 'resurrect-continue', 'resurrect-new', 'edit', 'purge'],
+}
+
+export function JobActs({ detail }: { readonly detail: JobDetail }) {
+  const [, go] = useLocation()
+  const [open, setOpen] = useState<JobAct | null>(null)
+  const { job, acts } = detail
+  const wanted = (actsOf[job.pillar] ?? []).filter((act) => act !== 'review' || job.inDoubt)
+  const start = (act: JobAct): void => {
+    if (act === 'review') go(reviewPath(job.id))
+    else if (act === 'edit') go(`${jobPath(job.id)}/edit`)
+    else setOpen(act)
+  }
+  return (
+    <span className="acts" role="group" aria-label="Acts on this job">
+      {wanted.map((act) => {
+        const view = acts.find((one) => one.act === act)
+        const why =
+          view === undefined ? 'The server does not offer it.' : view.allowed ? null : (view.why ?? 'Not now.')
+        return (
+          <ActButton key={act} why={why} tone={toneOf(act)} onClick={() => start(act)}>
+            {actWords[act].button}
+          </ActButton>
+        )
+      })}
+      {open === null ? null : <OneActDialog act={open} detail={detail} onClose={() => setOpen(null)} />}
+    </span>
+  )
+}
+
+function toneOf(act: JobAct): 'danger' | 'doubt' | undefined {
+  if (act === 'purge') return 'danger'
+  return act === 'review' ? 'doubt' : undefined
+}
+
+interface OneActDialogProps {
+  readonly act: JobAct
+  readonly detail: JobDetail
+  readonly onClose: () => void
+}
+
+function OneActDialog({ act, detail, onClose }: OneActDialogProps) {
+  const { job } = detail
+  const words: ActWords = actWords[act]
+  const mutation = useAct(act, detail, onClose)
+  return (
+    <ActDialog
+      title={words.title}
+      act={words.button}
+      danger={act === 'purge'}
+      noteRequired={words.noteRequired}
+      {...(act === 'purge' ? { phrase: job.id } : {})}
+      mutation={mutation}
+      onRun={(note) => mutation.mutate(note)}
+      onClose={onClose}
+    >
+      <p>{words.what}</p>
+    </ActDialog>
+  )
+}
+
+function useAct(act: JobAct, { job }: JobDetail, onClose: () => void) {
+  const client = useQueryClient()
+  const say = useSay()
+  const [, go] = useLocation()
+  return useMutation({
+    mutationFn: (note: string): Promise<ActAnswer> => {
+      switch (act) {
+        case 'resurrect-continue':
+          return resurrectJob(job.id, { mode: 'continue', note, revision: job.revision })
+        case 'resurrect-new':
+          return resurrectJob(job.id, { mode: 'new-operation', note, revision: job.revision })
+        case 'purge':
+          return actOnJob(job.id, act, { note, confirm: job.id })
+        case 'cancel':
+        case 'retry-now':
+          return actOnJob(job.id, act, { note })
+        case 'edit':
+        case 'review':
+          return Promise.resolve({ done: false, title: 'This act has a page of its own.' })
+      }
+    },
+    onSuccess: async ({ done, title }) => {
+      say({ tone: done ? 'good' : 'warning', text: title })
+      onClose()
+      if (act === 'purge' && done) return go('/jobs/dlq')
+      await client.invalidateQueries({ queryKey: ['job', job.id] })
+    },
+  })
+}
