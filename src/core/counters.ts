@@ -53,12 +53,21 @@ export interface CountedRow extends Omit<CounterRow, 'name'> {
 /** Sums rows of one transaction before they are written, so that a batch costs one write per distinct counter. */
 export class CounterSum {
   readonly #rows = new Map<string, CountedRow & { value: number }>()
+  readonly #last = new Map<CountedRow['name'], CountedRow & { value: number }>()
 
   add(name: CountedRow['name'], job: { readonly queue: string; readonly type: string }, label = '', value = 1): void {
-    const id = `${name}\n${job.queue}\n${job.type}\n${label}`
-    const row = this.#rows.get(id)
-    if (row === undefined) this.#rows.set(id, { name, queue: job.queue, type: job.type, label, value })
-    else row.value += value
+    const { queue, type } = job
+    const last = this.#last.get(name)
+    // Jobs of one batch are mostly alike.
+    if (last !== undefined && last.label === label && last.type === type && last.queue === queue) {
+      last.value += value
+      return
+    }
+    const id = `${name}\n${queue}\n${type}\n${label}`
+    const row = this.#rows.get(id) ?? { name, queue, type, label, value: 0 }
+    row.value += value
+    this.#rows.set(id, row)
+    this.#last.set(name, row)
   }
 
   addRows(rows: readonly CountedRow[]): void {

@@ -219,6 +219,38 @@ export interface SchemaState {
   readonly known: readonly MigrationName[]
 }
 
+/** A table whose dead rows are cleaned up beside its use. */
+export interface TableUpkeep {
+  readonly name: string
+  /** Estimates of the database. */
+  readonly liveCount: number
+  readonly deadCount: number
+  /** When it was last cleaned; undefined where it never was, or the database does not say. */
+  readonly cleanedAtMs: number | undefined
+  /** Whether the database cleans it without being asked. */
+  readonly isCleaned: boolean
+}
+
+export interface FileUpkeep {
+  readonly sizeBytes: number
+  /** Of these bytes, how many are free for new rows. */
+  readonly freeBytes: number
+  /** The write-ahead log beside it. */
+  readonly logBytes: number
+}
+
+/** What keeps a database fit, as far as it can tell. */
+export interface Upkeep {
+  /** Its clock. */
+  readonly nowMs: number
+  /** Empty where dead rows are no matter. */
+  readonly tables: readonly TableUpkeep[]
+  /** The age of the oldest transaction for whose sake dead rows are kept; undefined where there is none. */
+  readonly oldestSnapshotMs: number | undefined
+  /** Undefined where the data is in no file of its own. */
+  readonly file: FileUpkeep | undefined
+}
+
 export interface Inspector {
   get(jobId: string): Promise<JobRecord | undefined>
   list(request: ListRequest): Promise<JobPage>
@@ -230,6 +262,7 @@ export interface Inspector {
   /** What happened when, from buckets. Never scans history. */
   metrics(query: MetricQuery): Promise<MetricSeries>
   schema(): Promise<SchemaState>
+  upkeep(): Promise<Upkeep>
   marker(keyHash: string): Promise<MarkerRow | undefined>
 
   /** The ledger rows of a job's key, oldest first; of the job itself where it has no key. At most 1,000. */

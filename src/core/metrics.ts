@@ -43,10 +43,13 @@ export const histogramBoundsMs = [
   5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000, 14_400_000,
 ] as const
 
+const histogramLabels = [...histogramBoundsMs, Infinity].map((_, place) => String(place))
+
 /** The label under which a duration or lag is counted. */
 export function histogramLabel(ms: number): string {
-  const place = histogramBoundsMs.findIndex((bound) => ms <= bound)
-  return String(place === -1 ? histogramBoundsMs.length : place)
+  let place = 0
+  while (place < histogramBoundsMs.length && ms > (histogramBoundsMs[place] ?? 0)) place += 1
+  return histogramLabels[place] ?? ''
 }
 
 export interface MetricCount {

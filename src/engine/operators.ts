@@ -12,11 +12,13 @@ import type {
   ResurrectRequest,
   ResurrectVerdict,
   SchemaState,
+  Upkeep,
   WorkerRow,
 } from '../core/inspector.ts'
 import type { CounterRow } from '../core/counters.ts'
 import type { JobRecord, Pillar } from '../core/job.ts'
 import { parseJson, toJsonText } from '../core/json-image.ts'
+import type { MetricQuery, MetricSeries } from '../core/metrics.ts'
 import { keyedFields, payloadText, readPayload } from '../core/preparation.ts'
 import type { Runtime } from '../core/runtime.ts'
 import type { JobTypeRow, StorageDriver } from '../core/storage.ts'
@@ -244,6 +246,16 @@ export class Insight {
   /** Cluster totals since the database was made. */
   stats(): Promise<readonly CounterRow[]> {
     return this.#parts.driver.inspector.stats()
+  }
+
+  /** What happened when, in points of ten seconds or more, for up to 30 days. Cheap: it reads no history. */
+  metrics(query: MetricQuery): Promise<MetricSeries> {
+    return this.#parts.driver.inspector.metrics(query)
+  }
+
+  /** The database's clock, and what it has to clean up. */
+  upkeep(): Promise<Upkeep> {
+    return this.#parts.driver.inspector.upkeep()
   }
 
   /** Which migrations the database has, and which this version knows. */

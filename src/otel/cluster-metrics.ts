@@ -3,12 +3,13 @@
  * numbers.
  */
 import type { BatchObservableCallback, Meter, Observable, ObservableResult } from '@opentelemetry/api'
-import type { CounterRow } from '../core/counters.ts'
+import { claimOutcomes, type CounterRow } from '../core/counters.ts'
 import type { Inspector, QueueRow } from '../core/inspector.ts'
+import type { JobTypeRow } from '../core/registration.ts'
 import type { Tags } from './capped-tags.ts'
 import { clusterInstruments, type ClusterInstrument } from './catalogue.ts'
 
-type Reads = Pick<Inspector, 'stats' | 'queues'>
+type Reads = Pick<Inspector, 'stats' | 'queues' | 'jobTypes'>
 type Result = Pick<ObservableResult, never> & Parameters<BatchObservableCallback>[0]
 
 /** `within` bounds a read: a database that does not answer must not hold up everything else that is collected. */
@@ -30,8 +31,9 @@ export function observeCluster(
   }
   const of = (name: string): Observable | undefined => instruments.get(name as ClusterInstrument)
   const callback = async (result: Result): Promise<void> => {
-    const [rows, queues] = await within(Promise.all([inspector.stats(), inspector.queues()]))
-    observeTotals(result, rows, tags, of)
+    const reads = [inspector.stats(), inspector.queues(), inspector.jobTypes()] as const
+    const [rows, queues, types] = await within(Promise.all(reads))
+    observeTotals(result, [...rows, ...claimsOf(rows, types)], tags, of)
     observeQueues(result, queues, tags, of)
   }
   const observed = [...instruments.values()]
@@ -39,6 +41,19 @@ export function observeCluster(
   return () => {
     meter.removeBatchObservableCallback(callback, observed)
   }
+}
+
+/**
+ * Every outcome of each keyed type, at zero: a rate needs a beginning, and an alarm that never rang must be seen to be
+ * connected.
+ */
+function claimsOf(rows: readonly CounterRow[], types: readonly JobTypeRow[]): readonly CounterRow[] {
+  const claimed = rows.filter(({ name }) => name === 'idempotency.claims')
+  const keyed = [...types.filter((type) => type.keyed), ...claimed]
+  const pairs = new Map(keyed.map(({ queue, type }) => [JSON.stringify([queue, type]), { queue, type }]))
+  return [...pairs.values()].flatMap((pair) =>
+    claimOutcomes.map((label) => ({ ...pair, name: 'idempotency.claims' as const, label, value: 0 })),
+  )
 }
 
 function observeTotals(

@@ -124,7 +124,14 @@ describe('the findings of a doctor', () => {
     dead: [],
     inReview: [],
     schema: { applied: [], known: [] },
+    upkeep: { nowMs, tables: [], oldestSnapshotMs: undefined, file: undefined },
+    behindMs: 0,
   }
+  const upkeep = (found: Partial<DoctorFacts['upkeep']>): Partial<DoctorFacts> => ({
+    upkeep: { ...none.upkeep, ...found },
+  })
+  const table = { name: 'jobs_hot', liveCount: 200, deadCount: 60_000, cleanedAtMs: undefined, isCleaned: true }
+  const megabyte = 1_000_000
   const found = (facts: Partial<DoctorFacts>) => examine({ ...none, ...facts }).map((f) => `${f.severity}: ${f.text}`)
 
   it.each<[string, Partial<DoctorFacts>, string]>([
@@ -144,10 +151,41 @@ describe('the findings of a doctor', () => {
       { silentWorkers: [{ ...worker, beatAtMs: nowMs - 60_000 }] },
       'warning: the beat of worker "host:1" has stood still for 1m, with 2 jobs',
     ],
+    ['a clock that is behind', { behindMs: 5_000 }, 'warning: the clock of this machine is 5s behind that of the data'],
     [
-      'a beat from the future',
-      { liveWorkers: [{ ...worker, beatAtMs: nowMs + 5_000 }] },
-      'warning: the clock of this machine is 5s behind',
+      'a clock that is ahead',
+      { behindMs: -5_000 },
+      'warning: the clock of this machine is 5s ahead of that of the data',
+    ],
+    [
+      'dead rows that were never cleaned up',
+      upkeep({ tables: [table] }),
+      'warning: the table "jobs_hot" has 60000 dead rows and 200 others, cleaned up last: never',
+    ],
+    [
+      'dead rows that were cleaned up too long ago',
+      upkeep({ tables: [{ ...table, cleanedAtMs: nowMs - 700_000 }] }),
+      'cleaned up last: 11m 40s ago',
+    ],
+    [
+      'autovacuum that is off',
+      upkeep({ tables: [{ ...table, deadCount: 1, isCleaned: false }] }),
+      'warning: nothing cleans up the table "jobs_hot" (1 dead row): autovacuum is off',
+    ],
+    [
+      'an old transaction',
+      upkeep({ oldestSnapshotMs: 3_600_000 }),
+      'warning: a transaction has been open for 1h: no row that died since can be cleaned up',
+    ],
+    [
+      'a log that a reader keeps large',
+      upkeep({ file: { sizeBytes: 4_096, freeBytes: 0, logBytes: 200 * megabyte } }),
+      'warning: the write-ahead log has 200 MB',
+    ],
+    [
+      'a file that is mostly free',
+      upkeep({ file: { sizeBytes: 1_000 * megabyte, freeBytes: 900 * megabyte, logBytes: 0 } }),
+      "warning: 900 MB of the file's 1000 MB are free",
     ],
     [
       'a migration that has not run',
@@ -168,6 +206,16 @@ describe('the findings of a doctor', () => {
       { type: 't', queue: 'q', keyed: false, keyScope: 't', allowRaw: false, answers: '{}', payloadSchema: null },
     ]
     expect(found({ queues: [{ ...queue, pendingCount: 1, lagMs: 4_999 }], types })).toEqual([])
+  })
+
+  it('tell nothing of an upkeep that keeps up, or of a clock within what the call took', () => {
+    const kept = [
+      { ...table, cleanedAtMs: nowMs - 60_000 },
+      { ...table, deadCount: 100 },
+      { ...table, liveCount: 1_000_000 },
+    ]
+    const file = { sizeBytes: 1_000 * megabyte, freeBytes: 100 * megabyte, logBytes: 60 * megabyte }
+    expect(found({ ...upkeep({ tables: kept, oldestSnapshotMs: 1_000, file }), behindMs: 1_900 })).toEqual([])
   })
 
   it('put errors first', () => {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { claimOutcomes } from '../../src/core/counters.ts'
 import { openTelemetry } from '../../src/cli/telemetry.ts'
 import { listenAddress } from '../../src/cli/work-server.ts'
 import { cli, startCli, type RunningCli } from './fake-io.ts'
@@ -47,6 +48,10 @@ function samples(text: string, name: string, labels: readonly string[]): Readonl
   )
 }
 
+function positive(found: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
+  return new Map([...found].filter(([, value]) => value > 0))
+}
+
 describe('chokaq work --http', () => {
   it('answers probes while it runs, and closes with the worker', async () => {
     const { running, url } = await serve(resizeFile)
@@ -74,7 +79,11 @@ describe('chokaq work --http', () => {
     const stats = (await scene.chokaq.insight.stats()).filter(({ name }) => name === 'idempotency.claims')
     expect(stats.map(({ label }) => label).sort()).toEqual(['claimed', 'completed', 'empty_key'])
     const expected = new Map(stats.map(({ queue, type, label, value }) => [`${queue} ${type} ${label}`, value]))
-    expect(samples(text, 'chokaq_cluster_idempotency_claims_total', ['queue', 'type', 'outcome'])).toEqual(expected)
+    const cluster = samples(text, 'chokaq_cluster_idempotency_claims_total', ['queue', 'type', 'outcome'])
+    expect(positive(cluster)).toEqual(expected)
+    // What never happened is there, too: a rate needs a beginning.
+    const outcomes = [...cluster.keys()].filter((labels) => labels.startsWith('default payment.charge.v1 '))
+    expect(outcomes.map((labels) => labels.split(' ')[2]).sort()).toEqual([...claimOutcomes].sort())
     // What this process saw itself: all but the key that was empty before it started.
     expected.delete('default payment.charge.v1 empty_key')
     expect(samples(text, 'chokaq_idempotency_claims_total', ['queue', 'type', 'outcome'])).toEqual(expected)

@@ -41,6 +41,12 @@ export class Telemetry {
     return new Map(all.map((metric) => [metric.descriptor.name, metric]))
   }
 
+  /** The names of the meters that have something to tell. */
+  async scopes(): Promise<readonly string[]> {
+    const { resourceMetrics } = await this.#reader.collect()
+    return resourceMetrics.scopeMetrics.map(({ scope }) => scope.name)
+  }
+
   /** Of a counter or gauge its value, of a histogram its count. */
   async points(name: string): Promise<readonly Point[]> {
     const metric = (await this.metrics()).get(name)

@@ -2,7 +2,7 @@
 import { workerDefaults } from '../../core/config.ts'
 import type { JobRecord } from '../../core/job.ts'
 import type { JobTypeRow } from '../../core/registration.ts'
-import type { QueueRow, SchemaState, WorkerRow } from '../../core/inspector.ts'
+import type { QueueRow, SchemaState, Upkeep, WorkerRow } from '../../core/inspector.ts'
 import type { ChokaQ } from '../../engine/enqueue/client.ts'
 
 export interface DoctorFacts {
@@ -19,6 +19,9 @@ export interface DoctorFacts {
   /** At most 500. */
   readonly inReview: readonly JobRecord[]
   readonly schema: SchemaState
+  readonly upkeep: Upkeep
+  /** How far this machine's clock is behind the database's; negative where it is ahead. What the call took is allowed for. */
+  readonly behindMs: number
 }
 
 const listLimit = 500
@@ -30,6 +33,9 @@ export async function readFacts(chokaq: ChokaQ, nowMs: () => number): Promise<Do
   const queues = await chokaq.queues.list()
   const types = await chokaq.insight.jobTypes()
   const schema = await chokaq.insight.schema()
+  const askedMs = nowMs()
+  const upkeep = await chokaq.insight.upkeep()
+  const behindMs = distance(upkeep.nowMs, askedMs, nowMs())
   const { jobs: dead } = await chokaq.dlq.list({ limit: listLimit })
   const { jobs: inReview } = await chokaq.dlq.list({ inReview: true, limit: listLimit })
   const enqueued = (await chokaq.insight.stats()).filter(({ name }) => name === 'jobs.enqueued')
@@ -47,7 +53,14 @@ export async function readFacts(chokaq: ChokaQ, nowMs: () => number): Promise<Do
     }
   }
   const silentWorkers = workers.filter((worker) => !isLive(worker))
-  return { nowMs: nowMs(), queues, liveWorkers, silentWorkers, types, waitingTypes, dead, inReview, schema }
+  const lists = { queues, liveWorkers, silentWorkers, types, waitingTypes, dead, inReview }
+  return { nowMs: nowMs(), ...lists, schema, upkeep, behindMs }
+}
+
+/** The database looked at its clock at some time between the two. */
+function distance(theirsMs: number, fromMs: number, toMs: number): number {
+  if (theirsMs > toMs) return theirsMs - toMs
+  return theirsMs < fromMs ? theirsMs - fromMs : 0
 }
 
 async function firstWaiting(chokaq: ChokaQ, type: string): Promise<JobRecord | undefined> {

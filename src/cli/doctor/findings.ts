@@ -14,6 +14,9 @@ export const doctorChecks = [
   'lag',
   'silent-worker',
   'clock-skew',
+  'dead-rows',
+  'old-transaction',
+  'file-size',
   'boot-warning',
   'review',
   'dlq-growth',
@@ -35,6 +38,12 @@ const hour = 3_600_000
 const lagWarningMs = 5 * second
 const lagErrorMs = 60 * second
 const skewMs = 2 * second
+/** A busy table has many dead rows between two rounds of autovacuum, which come every minute. */
+const deadRowCount = 50_000
+const uncleanedMs = 10 * 60 * second
+/** Four times the size at which workers write it back. */
+const largeLogBytes = 128 * 1024 * 1024
+const largeFreeBytes = 512 * 1024 * 1024
 /** So many deaths within an hour are no accident. */
 const growthCount = 10
 
@@ -56,6 +65,9 @@ const rules: readonly Rule[] = [
   lags,
   silentWorkers,
   clockSkew,
+  deadRows,
+  oldTransaction,
+  fileSize,
   bootWarnings,
   reviews,
   dlqGrowth,
@@ -143,12 +155,57 @@ function silentWorkers({ silentWorkers: silent, nowMs }: DoctorFacts): readonly 
   }))
 }
 
-/** A beat from the future: one of the two clocks is wrong, and times shown here with it. */
-function clockSkew({ liveWorkers, nowMs }: DoctorFacts): readonly Finding[] {
-  const aheadMs = Math.max(0, ...liveWorkers.map(({ beatAtMs }) => beatAtMs - nowMs))
-  if (aheadMs <= skewMs) return []
-  const text = `the clock of this machine is ${formatMs(aheadMs)} behind that of the beats`
-  return [{ check: 'clock-skew', severity: 'warning', text, advice: 'Synchronise the clocks (NTP).' }]
+/** Jobs are due by the database's clock; what is shown here and logged by workers goes by the machine's. */
+function clockSkew({ behindMs }: DoctorFacts): readonly Finding[] {
+  if (Math.abs(behindMs) <= skewMs) return []
+  const direction = behindMs > 0 ? 'behind' : 'ahead of'
+  const text = `the clock of this machine is ${formatMs(Math.abs(behindMs))} ${direction} that of the database`
+  return [{ check: 'clock-skew', severity: 'warning', text, advice: 'Synchronise both clocks (NTP).' }]
+}
+
+/** Dead rows lie in front of those that wait: each fetch steps over them until they are cleaned up. */
+function deadRows({ upkeep, nowMs }: DoctorFacts): readonly Finding[] {
+  return upkeep.tables.flatMap(({ name, liveCount, deadCount, cleanedAtMs, isCleaned }): readonly Finding[] => {
+    if (!isCleaned) {
+      const text = `nothing cleans up the table ${quoted(name)} (${counted(deadCount, 'dead row')}): autovacuum is off`
+      return [
+        { check: 'dead-rows', severity: 'warning', text, advice: 'Turn autovacuum on, for the server and the table.' },
+      ]
+    }
+    const isOld = cleanedAtMs === undefined || upkeep.nowMs - cleanedAtMs > uncleanedMs
+    if (deadCount < deadRowCount || deadCount < liveCount || !isOld) return []
+    const when = cleanedAtMs === undefined ? 'never' : `${formatMs(nowMs - cleanedAtMs)} ago`
+    const text = `the table ${quoted(name)} has ${counted(deadCount, 'dead row')} and ${liveCount} others, cleaned up last: ${when}`
+    const advice = 'Look for an old transaction first, then VACUUM (VERBOSE) it: docs/operations/runbooks.md#dead-rows'
+    return [{ check: 'dead-rows', severity: 'warning', text, advice }]
+  })
+}
+
+function oldTransaction({ upkeep: { oldestSnapshotMs = 0 } }: DoctorFacts): readonly Finding[] {
+  if (oldestSnapshotMs < uncleanedMs) return []
+  const text = `a transaction has been open for ${formatMs(oldestSnapshotMs)}: no row that died since can be cleaned up`
+  const advice = 'Find it in pg_stat_activity (backend_xmin is set, order by xact_start) and end it.'
+  return [{ check: 'old-transaction', severity: 'warning', text, advice }]
+}
+
+function fileSize({ upkeep: { file } }: DoctorFacts): readonly Finding[] {
+  if (file === undefined) return []
+  const findings: Finding[] = []
+  if (file.logBytes >= largeLogBytes) {
+    const text = `the write-ahead log has ${megabytes(file.logBytes)}: a reader keeps it from being written back`
+    const advice = 'Find the process that holds a read transaction open on the file, and end it.'
+    findings.push({ check: 'file-size', severity: 'warning', text, advice })
+  }
+  if (file.freeBytes >= largeFreeBytes && file.freeBytes > file.sizeBytes / 2) {
+    const text = `${megabytes(file.freeBytes)} of the file's ${megabytes(file.sizeBytes)} are free`
+    const advice = 'New rows use it. To give it back to the disk, stop the workers and run VACUUM.'
+    findings.push({ check: 'file-size', severity: 'warning', text, advice })
+  }
+  return findings
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.round(bytes / 1_000_000)} MB`
 }
 
 /** What the workers' own boot checks warned of when they started. */

@@ -18,6 +18,7 @@ import type {
   ResurrectRequest,
   ResurrectVerdict,
   SchemaState,
+  Upkeep,
   WorkerRow,
 } from '../../core/inspector.ts'
 import type { CounterRow } from '../../core/counters.ts'
@@ -42,6 +43,7 @@ import { cancelJob, purge, resurrect, retryNow, setQueue } from './statements/op
 import { listEffects } from './statements/list-effects.ts'
 import { readMetrics } from './statements/metrics.ts'
 import { resolve } from './statements/resolve.ts'
+import { readUpkeep } from './statements/upkeep.ts'
 import type { Unit } from './transactions.ts'
 
 export class PostgresInspector implements Inspector {
@@ -94,6 +96,10 @@ export class PostgresInspector implements Inspector {
 
   schema(): Promise<SchemaState> {
     return this.#read('inspector.schema', (session) => readSchema(session))
+  }
+
+  upkeep(): Promise<Upkeep> {
+    return this.#read('inspector.upkeep', (session) => readUpkeep(session))
   }
 
   marker(keyHash: string): Promise<MarkerRow | undefined> {

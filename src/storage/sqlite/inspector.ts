@@ -18,6 +18,7 @@ import type {
   ResurrectRequest,
   ResurrectVerdict,
   SchemaState,
+  Upkeep,
   WorkerRow,
 } from '../../core/inspector.ts'
 import type { CounterRow } from '../../core/counters.ts'
@@ -41,6 +42,7 @@ import { cancelJob, purge, resurrect, retryNow, setQueue } from './statements/op
 import { listEffects } from './statements/list-effects.ts'
 import { readMetrics } from './statements/metrics.ts'
 import { resolve } from './statements/resolve.ts'
+import { readUpkeep } from './statements/upkeep.ts'
 import type { Transaction, WriteUnit } from './write-transaction.ts'
 
 export interface InspectorAccess {
@@ -93,6 +95,10 @@ export class SqliteInspector implements Inspector {
 
   schema(): Promise<SchemaState> {
     return this.#access.read('inspector.schema', ({ session }) => readSchema(session))
+  }
+
+  upkeep(): Promise<Upkeep> {
+    return this.#access.read('inspector.upkeep', (tx) => readUpkeep(tx))
   }
 
   marker(keyHash: string): Promise<MarkerRow | undefined> {
