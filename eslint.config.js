@@ -2,12 +2,16 @@
 // test/tidy.test.ts, formatting in Prettier; this file is about correctness only.
 import js from '@eslint/js'
 import { defineConfig } from 'eslint/config'
+import reactHooks from 'eslint-plugin-react-hooks'
 import tseslint from 'typescript-eslint'
 
-const ours = ['src', 'test', 'scripts', 'bench', 'examples'].map((folder) => `${folder}/**/*.ts`)
+const ours = [
+  ...['src', 'test', 'scripts', 'bench', 'examples', 'deck-ui/dev'].map((folder) => `${folder}/**/*.ts`),
+  'deck-ui/src/**/*.{ts,tsx}',
+]
 
 export default defineConfig(
-  { ignores: ['**/node_modules/', '**/dist/', '**/coverage/', '**/assets/', 'deck-ui/', 'bench/peers/'] },
+  { ignores: ['**/node_modules/', '**/dist/', '**/coverage/', '**/assets/', 'bench/peers/'] },
   js.configs.recommended,
   {
     files: [...ours, '*.ts'],
@@ -33,6 +37,10 @@ export default defineConfig(
       eqeqeq: ['error', 'always'],
       'no-console': 'off', // held by test/tidy.test.ts (source) and test/fail-on-console.ts (tests)
     },
+  },
+  {
+    files: ['deck-ui/src/**/*.{ts,tsx}'],
+    extends: [reactHooks.configs.flat['recommended-latest']],
   },
   {
     files: ['test/**/*.ts', 'src/**/*.test.ts'],

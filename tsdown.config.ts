@@ -14,4 +14,6 @@ export default defineConfig({
   sourcemap: true,
   clean: true,
   outDir: 'dist',
+  // The Deck's page, which `npm run build:deck` made.
+  copy: [{ from: 'src/deck/assets', to: 'dist/deck' }],
 })

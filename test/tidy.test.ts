@@ -15,7 +15,7 @@ import { sleepsInTests } from './tidy/sleeps.ts'
 import { listFiles, readSources } from './tidy/source-file.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const sources = readSources(root, ['src', 'test', 'scripts', 'bench', 'examples'])
+const sources = readSources(root, ['src', 'test', 'scripts', 'bench', 'examples', 'deck-ui'])
 
 describe('layers', () => {
   it('imports only in the allowed directions', () => {

@@ -5,7 +5,7 @@ const bags = new Set(['util', 'utils', 'helper', 'helpers', 'manager', 'managers
 export function fileNames(path: string): readonly string[] {
   return path.split('/').flatMap((segment) => {
     // 'job.test.ts' → 'job' and 'test'
-    const parts = segment.replace(/\.ts$/, '').split('.')
+    const parts = segment.replace(/\.tsx?$/, '').split('.')
     const odd = parts.filter((part) => !kebabCase.test(part))
     const bag = parts.flatMap((part) => part.split('-')).filter((word) => bags.has(word))
     return [

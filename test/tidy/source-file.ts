@@ -14,7 +14,8 @@ export interface SourceFile {
 const skippedFolders = new Set(['node_modules', 'dist', 'coverage', 'assets', '.git'])
 
 export function parse(path: string, text: string): SourceFile {
-  return { path, text, ast: ts.createSourceFile(path, text, ts.ScriptTarget.ES2022, true) }
+  const kind = path.endsWith('.tsx') ? ts.ScriptKind.TSX : ts.ScriptKind.TS
+  return { path, text, ast: ts.createSourceFile(path, text, ts.ScriptTarget.ES2022, true, kind) }
 }
 
 /** Every file below the given folders (or the root itself for '.'), sorted. A folder that does not exist is empty. */
@@ -40,7 +41,8 @@ function entriesOf(folder: string) {
 }
 
 export function readSources(root: string, folders: readonly string[]): readonly SourceFile[] {
-  return listFiles(root, folders, '.ts').map((path) => parse(path, readFileSync(join(root, path), 'utf8')))
+  const paths = ['.ts', '.tsx'].flatMap((extension) => listFiles(root, folders, extension))
+  return paths.map((path) => parse(path, readFileSync(join(root, path), 'utf8')))
 }
 
 /** A test, or something only tests use. */

@@ -4,8 +4,21 @@
  */
 import { postJson } from './request.ts'
 
-export function logIn(token: string): Promise<unknown> {
-  return postJson('api/login', { token })
+const slot = 'chokaq-deck-signed-in'
+
+export async function logIn(token: string): Promise<void> {
+  await postJson('api/login', { token })
+  localStorage.setItem(slot, 'yes')
+}
+
+export async function logOut(): Promise<void> {
+  await postJson('api/logout', {})
+  localStorage.removeItem(slot)
+}
+
+/** Whether there is a sign-in of ours to take back. */
+export function isSignedIn(): boolean {
+  return localStorage.getItem(slot) !== null
 }
 
 /** Signs in with the token of the address, and takes it out of there. A wrong one leads to the login page. */

@@ -4,11 +4,14 @@ import type { ProblemView } from '../../../src/deck/wire.ts'
 /** The server's answer to a request that failed, or what the browser knows where there was no answer. */
 export class ProblemError extends Error {
   readonly problem: ProblemView
+  /** A token would let the person in; without it, the host of the Deck has its own sign-in. */
+  readonly asksForToken: boolean
 
-  constructor(problem: ProblemView) {
+  constructor(problem: ProblemView, asksForToken = false) {
     super(problem.title)
     this.name = 'ProblemError'
     this.problem = problem
+    this.asksForToken = asksForToken
   }
 }
 
@@ -41,7 +44,7 @@ export async function postJson<T>(path: string, body: unknown): Promise<T> {
 /** A response that is no error; its body is not read yet. */
 export async function send(path: string, init: RequestInit): Promise<Response> {
   const response = await reach(path, init)
-  if (!response.ok) throw new ProblemError(await problemIn(response))
+  if (!response.ok) throw new ProblemError(await problemIn(response), response.headers.has('www-authenticate'))
   return response
 }
 

@@ -12,7 +12,9 @@ import { Shell } from './shell.tsx'
 /** Nothing is read before it is known who is looking. */
 export function Gate() {
   const { data: session, error, dataUpdatedAt, refetch } = useQuery(sessionQuery)
-  if (error !== null && problemOf(error).status === 401) return <LoginPage onIn={() => void refetch()} />
+  if (error !== null && problemOf(error).status === 401) {
+    return <LoginPage error={error} onIn={() => void refetch()} />
+  }
   if (session === undefined) {
     return (
       <main className="gate">

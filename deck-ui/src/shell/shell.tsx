@@ -1,4 +1,6 @@
+import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
+import { isSignedIn, logOut } from '../api/login.ts'
 import { useLocation } from 'wouter'
 import { DialogFrame } from '../parts/dialog.tsx'
 import { Icon } from '../parts/icon.tsx'
@@ -72,6 +74,21 @@ function skipToMain(event: { preventDefault: () => void }): void {
   document.getElementById('main')?.focus()
 }
 
+function SignOut() {
+  const client = useQueryClient()
+  if (!isSignedIn()) return null
+  const leave = async (): Promise<void> => {
+    await logOut()
+    client.clear()
+    location.reload()
+  }
+  return (
+    <button type="button" className="button button-small" onClick={() => void leave()}>
+      Sign out
+    </button>
+  )
+}
+
 function SideFoot({ onHelp }: { readonly onHelp: () => void }) {
   const { actor, role, version, source } = useSession()
   return (
@@ -89,6 +106,7 @@ function SideFoot({ onHelp }: { readonly onHelp: () => void }) {
         </button>
         <span className="quiet">v{version}</span>
       </div>
+      <SignOut />
     </div>
   )
 }

@@ -15,7 +15,6 @@ function copyBySelection(text: string): boolean {
   document.body.append(area)
   area.select()
   try {
-    // eslint-disable-next-line @typescript-eslint/no-deprecated -- the only way on a page without https
     return document.execCommand('copy')
   } finally {
     area.remove()

@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
+import { useId, useState } from 'react'
 import { useLocation } from 'wouter'
 import type { ActAnswer, JobAct, JobDetail } from '../../../../src/deck/wire-jobs.ts'
 import { actOnJob, resurrectJob } from '../../api/acts.ts'
@@ -7,6 +7,7 @@ import { ActButton } from '../../parts/act-button.tsx'
 import { ActDialog } from '../../parts/act-dialog.tsx'
 import { useSay } from '../../parts/notices.tsx'
 import { jobPath, reviewPath } from '../../parts/route-link.tsx'
+import { Text } from '../../text/text.tsx'
 import { type ActWords, actWords } from './act-words.ts'
 
 /** What makes no sense for the pillar is left out; what is barred is shown with its reason. */
@@ -57,7 +58,9 @@ interface OneActDialogProps {
 function OneActDialog({ act, detail, onClose }: OneActDialogProps) {
   const { job } = detail
   const words: ActWords = actWords[act]
-  const mutation = useAct(act, detail, onClose)
+  const [absence, setAbsence] = useState('')
+  const mutation = useAct(act, detail, absence.trim(), onClose)
+  const answer = mutation.data
   return (
     <ActDialog
       title={words.title}
@@ -70,11 +73,42 @@ function OneActDialog({ act, detail, onClose }: OneActDialogProps) {
       onClose={onClose}
     >
       <p>{words.what}</p>
+      {act === 'resurrect-new' && job.inDoubt ? <AbsenceField value={absence} onChange={setAbsence} /> : null}
+      {answer === undefined || answer.done ? null : (
+        <p className="field-error" role="alert">
+          <Text>{answer.title}</Text>
+        </p>
+      )}
     </ActDialog>
   )
 }
 
-function useAct(act: JobAct, { job }: JobDetail, onClose: () => void) {
+interface AbsenceFieldProps {
+  readonly value: string
+  readonly onChange: (value: string) => void
+}
+
+/** A new generation repeats the action: that it did not happen has to be known, and how. */
+function AbsenceField({ value, onChange }: AbsenceFieldProps) {
+  const id = useId()
+  return (
+    <div className="field">
+      <label htmlFor={id}>Where you looked, and that it did not happen</label>
+      <input
+        id={id}
+        value={value}
+        maxLength={2_000}
+        aria-describedby={`${id}-hint`}
+        onChange={({ target }) => onChange(target.value)}
+      />
+      <p id={`${id}-hint`} className="hint">
+        The job is in doubt. Without this the new operation is refused; deciding its review is the safer way.
+      </p>
+    </div>
+  )
+}
+
+function useAct(act: JobAct, { job }: JobDetail, absence: string, onClose: () => void) {
   const client = useQueryClient()
   const say = useSay()
   const [, go] = useLocation()
@@ -84,7 +118,12 @@ function useAct(act: JobAct, { job }: JobDetail, onClose: () => void) {
         case 'resurrect-continue':
           return resurrectJob(job.id, { mode: 'continue', note, revision: job.revision })
         case 'resurrect-new':
-          return resurrectJob(job.id, { mode: 'new-operation', note, revision: job.revision })
+          return resurrectJob(job.id, {
+            mode: 'new-operation',
+            note,
+            revision: job.revision,
+            ...(absence === '' ? {} : { absence }),
+          })
         case 'purge':
           return actOnJob(job.id, act, { note, confirm: job.id })
         case 'cancel':
@@ -96,9 +135,10 @@ function useAct(act: JobAct, { job }: JobDetail, onClose: () => void) {
       }
     },
     onSuccess: async ({ done, title }) => {
-      say({ tone: done ? 'good' : 'warning', text: title })
+      if (!done) return
+      say({ tone: 'good', text: title })
       onClose()
-      if (act === 'purge' && done) return go('/jobs/dlq')
+      if (act === 'purge') return go('/jobs/dlq')
       await client.invalidateQueries({ queryKey: ['job', job.id] })
     },
   })

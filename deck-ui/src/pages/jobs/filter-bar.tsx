@@ -14,10 +14,24 @@ interface FilterBarProps {
 export function FilterBar({ pillar, filter, onChange, onClear }: FilterBarProps) {
   const { data } = useQuery(typesQuery)
   const states = statesOf[pillar]
-  const isEmpty = Object.keys(filter).length === 0
+  const setCount = Object.keys(filter).length
+  const [isOpen, setOpen] = useState(false)
   return (
-    <form className="filters" role="search" aria-label="Filter jobs" onSubmit={(event) => event.preventDefault()}>
+    <form
+      className={isOpen ? 'filters is-open' : 'filters'}
+      role="search"
+      aria-label="Filter jobs"
+      onSubmit={(event) => event.preventDefault()}
+    >
       <TextFilter name="type" label="Type" filter={filter} onChange={onChange} choices={data?.types} first />
+      <button
+        type="button"
+        className="button filter-toggle"
+        aria-expanded={isOpen}
+        onClick={() => setOpen((before) => !before)}
+      >
+        {setCount === 0 ? 'Filters' : `Filters (${setCount})`}
+      </button>
       <TextFilter name="queue" label="Queue" filter={filter} onChange={onChange} choices={data?.queues} />
       <TextFilter name="key" label="Key starts with" filter={filter} onChange={onChange} />
       <TextFilter name="tag" label="Tag" filter={filter} onChange={onChange} />
@@ -27,7 +41,7 @@ export function FilterBar({ pillar, filter, onChange, onClear }: FilterBarProps)
       {pillar === 'dlq' ? (
         <>
           <ChoiceFilter name="reason" label="Reason" filter={filter} onChange={onChange} choices={deadReasons} />
-          <label className="filter filter-check">
+          <label className="filter filter-more filter-check">
             <input
               type="checkbox"
               checked={filter.review === '1'}
@@ -39,7 +53,7 @@ export function FilterBar({ pillar, filter, onChange, onClear }: FilterBarProps)
       ) : null}
       <TimeFilter name="from" label="Created from" filter={filter} onChange={onChange} />
       <TimeFilter name="before" label="Created before" filter={filter} onChange={onChange} />
-      <button type="button" className="button" onClick={onClear} disabled={isEmpty}>
+      <button type="button" className="button filter-more" onClick={onClear} disabled={setCount === 0}>
         Clear
       </button>
     </form>
@@ -80,7 +94,7 @@ function TextFilter({ name, label, filter, onChange, choices, first = false }: T
     return () => clearTimeout(timer)
   }, [typed, from, name, onChange])
   return (
-    <div className="filter">
+    <div className={first ? 'filter' : 'filter filter-more'}>
       <label htmlFor={id}>{label}</label>
       <input
         id={id}
@@ -111,7 +125,7 @@ function ChoiceFilter({
 }: FilterProps & { readonly choices: readonly string[] }) {
   const id = useId()
   return (
-    <div className="filter">
+    <div className="filter filter-more">
       <label htmlFor={id}>{label}</label>
       <select id={id} value={filter[name] ?? ''} onChange={({ target }) => onChange(name, target.value)}>
         <option value="">any</option>
@@ -126,7 +140,7 @@ function ChoiceFilter({
 function TimeFilter({ name, label, filter, onChange }: FilterProps) {
   const id = useId()
   return (
-    <div className="filter filter-time">
+    <div className="filter filter-more filter-time">
       <label htmlFor={id}>{label}</label>
       <input
         id={id}

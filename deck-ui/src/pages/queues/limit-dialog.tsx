@@ -1,7 +1,7 @@
 import { useId, useState } from 'react'
 import type { QueueView } from '../../../../src/deck/wire.ts'
 import { ActDialog } from '../../parts/act-dialog.tsx'
-import { useQueueChange } from './queue-acts.tsx'
+import { useQueueChange } from './queue-change.ts'
 
 interface LimitDialogProps {
   readonly queue: QueueView

@@ -1,13 +1,11 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { QueueChangeRequest, QueueView } from '../../../../src/deck/wire.ts'
-import { changeQueue } from '../../api/acts.ts'
+import type { QueueView } from '../../../../src/deck/wire.ts'
 import { ActButton } from '../../parts/act-button.tsx'
 import { ActDialog } from '../../parts/act-dialog.tsx'
-import { useSay } from '../../parts/notices.tsx'
 import { useOperatorBar } from '../../shell/session.tsx'
 import { Text } from '../../text/text.tsx'
 import { LimitDialog } from './limit-dialog.tsx'
+import { useQueueChange } from './queue-change.ts'
 
 export function QueueActs({ queue }: { readonly queue: QueueView }) {
   const [open, setOpen] = useState<'pause' | 'limit' | null>(null)
@@ -25,20 +23,6 @@ export function QueueActs({ queue }: { readonly queue: QueueView }) {
       {open === 'limit' ? <LimitDialog queue={queue} onClose={close} /> : null}
     </span>
   )
-}
-
-/** Sends a change of a queue, says what became of it, and reads the queues again. */
-export function useQueueChange(queue: QueueView, done: string, onClose: () => void) {
-  const client = useQueryClient()
-  const say = useSay()
-  return useMutation({
-    mutationFn: (request: QueueChangeRequest) => changeQueue(queue.name, request),
-    onSuccess: () => {
-      say({ tone: 'good', text: done })
-      onClose()
-      return client.invalidateQueries({ queryKey: ['queues'] })
-    },
-  })
 }
 
 interface PauseDialogProps {

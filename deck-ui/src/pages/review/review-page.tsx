@@ -4,7 +4,6 @@ import type { ReviewDetail } from '../../../../src/deck/wire-jobs.ts'
 import { reviewQuery } from '../../api/queries.ts'
 import { problemOf } from '../../api/request.ts'
 import { Chip } from '../../parts/chip.tsx'
-import { Icon } from '../../parts/icon.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { Page, Section } from '../../parts/page.tsx'
 import { jobPath, RouteLink } from '../../parts/route-link.tsx'
@@ -73,35 +72,40 @@ function ReviewBody({ detail, ending, onEnd }: ReviewBodyProps) {
       </div>
       {ending === null ? <Verdict detail={detail} /> : null}
       <div className="review-columns">
-        <div>
-          <Evidence detail={detail} />
+        <div className="review-first">
+          <DoubtfulCalls detail={detail} />
         </div>
         {ending === null ? (
           <DecisionForm detail={detail} onEnd={onEnd} />
         ) : (
           <ResolvedPanel ending={ending} id={review.id} />
         )}
+        <div className="review-rest">
+          <Evidence detail={detail} />
+        </div>
       </div>
     </>
   )
 }
 
-/** What is in doubt first, then everything else that is known. */
+function DoubtfulCalls({ detail: { detail } }: { readonly detail: ReviewDetail }) {
+  const doubtful = detail.effects.filter(isInDoubt)
+  if (doubtful.length === 0) {
+    return <p className="panel">No call is recorded as open: the handler itself is in doubt.</p>
+  }
+  return (
+    <Section title={doubtful.length === 1 ? 'The call in doubt' : 'Calls in doubt'}>
+      <EffectList effects={doubtful} />
+    </Section>
+  )
+}
+
+/** Everything else that is known. */
 function Evidence({ detail: { detail } }: { readonly detail: ReviewDetail }) {
   const { effects, errors, timeline, job } = detail
-  const doubtful = effects.filter(isInDoubt)
   const known = effects.filter((effect) => !isInDoubt(effect))
   return (
     <>
-      {doubtful.length === 0 ? (
-        <p className="panel handler-doubt">
-          <Icon name="notice" /> No call is recorded as open: the handler itself is in doubt.
-        </p>
-      ) : (
-        <Section title="The call in doubt">
-          <EffectList effects={doubtful} />
-        </Section>
-      )}
       <Section title="What happened">
         <Timeline entries={timeline} />
       </Section>
