@@ -81,6 +81,11 @@ export interface FetchRequest {
   readonly policies: readonly TypePolicy[]
 }
 
+export interface BusyQueuesRequest {
+  readonly queues: readonly string[]
+  readonly types: readonly string[]
+}
+
 export interface ClaimRequest {
   readonly lease: Lease
   readonly key: JobKey
@@ -240,6 +245,8 @@ export type BeatVerdict =
   | {
       readonly kind: 'alive'
       readonly cancelRequested: readonly string[]
+      /** Whether any row in hot is the worker's: without one there is nothing to disown. */
+      readonly ownsJobs: boolean
       /** The database's clock when it was executed. */
       readonly atMs: number
     }
@@ -318,6 +325,8 @@ export interface StorageDriver {
 
   // fetch
   fetch(request: FetchRequest): Promise<readonly FetchedJob[]>
+  /** Those of the queues in which a job of one of the types is pending: one question of an idle worker to all of them. */
+  busyQueues(request: BusyQueuesRequest): Promise<readonly string[]>
   claim(requests: readonly ClaimRequest[]): Promise<readonly ClaimVerdict[]>
   start(requests: readonly StartRequest[]): Promise<readonly StartVerdict[]>
 

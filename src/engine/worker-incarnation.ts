@@ -14,6 +14,7 @@ import type { AbortKind } from '../core/outcome.ts'
 import type { SettleAction } from '../core/storage.ts'
 import { withDeadline } from './deadline.ts'
 import { FetchLoop } from './fetch/fetch-loop.ts'
+import { Lookout } from './fetch/lookout.ts'
 import { Gate, type GateResult } from './fetch/gate.ts'
 import { InHand, type HeldJob } from './in-hand.ts'
 import { Heart } from './process/heart.ts'
@@ -29,6 +30,8 @@ export class Incarnation {
   readonly #gate: Gate
   readonly #settler: Settler
   readonly #heart: Heart
+  /** Turns when a fetch begins or ends, or a handler has left its slot and may have made room for one. */
+  readonly #lookout: Lookout
   readonly #fetchLoop: FetchLoop
   #buffer: HeldJob[] = []
   #idleWaiters: (() => void)[] = []
@@ -38,9 +41,6 @@ export class Incarnation {
   /** Set while all slots are busy for long: nothing is fetched ahead only to be given back. */
   #crowded = false
   #processedCount = 0
-  /** When a fetch last began or ended, or a handler left its slot and may have made room for one. */
-  #turnedMs: number | undefined
-  readonly #turned = (): void => void (this.#turnedMs = this.#core.runtime.clock.monotonicMs())
 
   constructor(core: WorkerCore, onFenced: () => void) {
     this.#core = core
@@ -69,13 +69,17 @@ export class Incarnation {
         onFenced()
       },
     })
+    const { policies } = core.types
+    const deadlineMs = config.statementDeadlineMs
+    this.#lookout = new Lookout({ driver, runtime, workerId: this.id, policies, deadlineMs })
     this.#fetchLoop = new FetchLoop({
       scheduler: runtime.scheduler,
       random: () => runtime.random(),
       queues: core.queues,
       pollMs: config.pollMs,
       room: () => this.#room(),
-      fetch: (queue, limit) => this.#fetch(queue, limit),
+      busy: (queues) => this.#lookout.busy(queues),
+      fetch: (queue, limit) => this.#lookout.fetch(queue, limit),
       deliver: (jobs) => {
         this.#deliver(jobs)
       },
@@ -96,8 +100,9 @@ export class Incarnation {
   /** How long ago the loops turned; a full worker has no reason to fetch. */
   get vitals(): { readonly sinceBeatMs: number; readonly sinceFetchMs: number | undefined } {
     const { sinceBeatMs } = this.#heart
-    if (this.#turnedMs === undefined || this.#room() === 0) return { sinceBeatMs, sinceFetchMs: undefined }
-    return { sinceBeatMs, sinceFetchMs: this.#core.runtime.clock.monotonicMs() - this.#turnedMs }
+    const { turnedMs } = this.#lookout
+    if (turnedMs === undefined || this.#room() === 0) return { sinceBeatMs, sinceFetchMs: undefined }
+    return { sinceBeatMs, sinceFetchMs: this.#core.runtime.clock.monotonicMs() - turnedMs }
   }
 
   /** Puts this incarnation's row into the database. */
@@ -193,13 +198,6 @@ export class Incarnation {
     return room * 2 >= limit ? room : 0
   }
 
-  async #fetch(queue: string, limit: number): Promise<readonly FetchedJob[]> {
-    const { driver, runtime, config, types } = this.#core
-    this.#turned()
-    const call = driver.fetch({ workerId: this.id, queue, limit, policies: types.policies })
-    return withDeadline(runtime.scheduler, config.statementDeadlineMs, 'fetch', call).finally(this.#turned)
-  }
-
   #deliver(jobs: readonly FetchedJob[]): void {
     // A fetch that answers after the fence took leases under a dead incarnation: rescue gives them back.
     if (this.#fenced) return
@@ -244,7 +242,7 @@ export class Incarnation {
       if (inSlot) slots.give(job)
       inSlot = false
       this.#crowded = false
-      this.#turned()
+      this.#lookout.turned()
     }
     try {
       const type = types.get(job.type)

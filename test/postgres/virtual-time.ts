@@ -18,7 +18,7 @@ function nextTurn(): Promise<void> {
 }
 
 /** A pool whose clients live in the time of `clock`; the storage takes its settings and its client class. */
-export function virtualPool(url: string, clock: Clock): pg.Pool {
+export function virtualPool(url: string, clock: Clock, onText: (text: string) => void = () => undefined): pg.Pool {
   class VirtualClient extends pg.Client {
     override connect(): Promise<pg.Client>
     override connect(callback: (error: Error) => void): void
@@ -30,6 +30,7 @@ export function virtualPool(url: string, clock: Clock): pg.Pool {
     // The overloads of pg are of no interest to the storage, which calls it with one object; a handler's transaction
     // calls it with a text.
     override query(config: unknown, ...rest: never[]): never {
+      onText(typeof config === 'string' ? config : (config as pg.QueryConfig).text)
       const isStatement = typeof config === 'object' && config !== null && 'values' in config
       const query = isStatement ? inTimeOf(clock, config as unknown as pg.QueryConfig) : config
       return counted(super.query(query as pg.QueryConfig, ...rest) as unknown as Promise<unknown>) as never

@@ -6,6 +6,7 @@ import { FetchLoop, type FetchLoopParts } from './fetch-loop.ts'
 /** A loop over queues that hold so many jobs, with room for so many. */
 function loopOf(stock: Record<string, number>, options: Partial<FetchLoopParts> & { room?: () => number } = {}) {
   const runtime = createFakeRuntime()
+  const asking: (readonly string[])[] = []
   const asked: { queue: string; limit: number; atMs: number }[] = []
   const delivered: number[] = []
   const errors: unknown[] = []
@@ -15,6 +16,10 @@ function loopOf(stock: Record<string, number>, options: Partial<FetchLoopParts> 
     queues: Object.keys(stock),
     pollMs: 1_000,
     room: () => 10,
+    busy(queues) {
+      asking.push(queues)
+      return Promise.resolve(queues.filter((queue) => (stock[queue] ?? 0) > 0))
+    },
     fetch(queue, limit) {
       asked.push({ queue, limit, atMs: runtime.clock.monotonicMs() })
       const count = Math.min(limit, stock[queue] ?? 0)
@@ -25,7 +30,7 @@ function loopOf(stock: Record<string, number>, options: Partial<FetchLoopParts> 
     onError: (error) => void errors.push(error),
     ...options,
   })
-  return { runtime, loop, asked, delivered, errors, stock }
+  return { runtime, loop, asking, asked, delivered, errors, stock }
 }
 
 describe('FetchLoop', () => {
@@ -44,6 +49,27 @@ describe('FetchLoop', () => {
     loop.start()
     await runtime.advance(9_000)
     expect(asked.map(({ atMs }) => atMs)).toEqual([0, 1_000, 3_000, 5_000, 7_000, 9_000])
+    await loop.stop()
+  })
+
+  test('asks all of several queues in one question while idle, and then only those that have something', async () => {
+    const { runtime, loop, asking, asked, stock } = loopOf({ a: 0, b: 0, c: 0 })
+    loop.start()
+    await runtime.advance(7_000)
+    expect(asked.map(({ queue }) => queue)).toEqual(['a', 'b', 'c'])
+    expect(asking).toEqual([
+      ['b', 'c', 'a'],
+      ['c', 'a', 'b'],
+      ['a', 'b', 'c'],
+      ['b', 'c', 'a'],
+    ])
+    stock['b'] = 3
+    loop.kick()
+    await runtime.settle()
+    expect(asked.map(({ queue }) => queue)).toEqual(['a', 'b', 'c', 'b'])
+    // It is not idle any more: the next round asks each of them.
+    await runtime.advance(1_000)
+    expect(asked.slice(4).map(({ queue }) => queue)).toEqual(['a', 'b', 'c'])
     await loop.stop()
   })
 

@@ -19,6 +19,8 @@ export interface FetchLoopParts {
   readonly pollMs: number
   /** How many jobs could be taken now; 0 while the buffer is full enough. */
   readonly room: () => number
+  /** Those of the queues that have something. */
+  readonly busy: (queues: readonly string[]) => Promise<readonly string[]>
   readonly fetch: (queue: string, limit: number) => Promise<readonly FetchedJob[]>
   readonly deliver: (jobs: readonly FetchedJob[]) => void
   readonly onError: (error: unknown) => void
@@ -100,12 +102,18 @@ export class FetchLoop {
     return this.#kicked
   }
 
-  /** Asks each queue in turn until the room is filled; the next round begins with the next queue. */
+  /**
+   * Asks each queue in turn until the room is filled; the next round begins with the next queue. After a round that found
+   * nothing, one question to all of them comes first: an idle worker costs the same however many queues it serves.
+   */
   async #fetchRound(room: number): Promise<{ asked: number; got: number }> {
-    const { queues, fetch, deliver } = this.#parts
+    const { queues, busy, fetch, deliver } = this.#parts
+    const inTurn = [...queues.slice(this.#turn), ...queues.slice(0, this.#turn)]
+    const worth = queues.length > 1 && this.#emptyCount > 0 ? new Set(await busy(inTurn)) : undefined
     let got = 0
-    for (let i = 0; i < queues.length && got < room; i += 1) {
-      const queue = queues[(this.#turn + i) % queues.length] as string
+    for (const queue of inTurn) {
+      if (got >= room) break
+      if (worth?.has(queue) === false) continue
       const jobs = await fetch(queue, room - got)
       got += jobs.length
       if (jobs.length > 0) deliver(jobs)

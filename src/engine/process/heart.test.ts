@@ -7,7 +7,7 @@ import { createFakeRuntime } from '../../testing/fake-runtime.ts'
 import { Heart } from './heart.ts'
 
 const config: WorkerConfig = { ...workerDefaults, prefetch: 20, waive: {} }
-const alive: BeatVerdict = { kind: 'alive', cancelRequested: [], atMs: 70_000 }
+const alive: BeatVerdict = { kind: 'alive', cancelRequested: [], ownsJobs: true, atMs: 70_000 }
 const failed = new ChokaQError('CHOKAQ_STORAGE_FAILED', { problem: 'cut' })
 
 function beating(answer: () => Promise<BeatVerdict> = () => Promise.resolve(alive)) {
@@ -46,7 +46,7 @@ function beating(answer: () => Promise<BeatVerdict> = () => Promise.resolve(aliv
 
 describe('Heart', () => {
   test('beats every 5 s, tells of cancels, and disowns what is not in hand', async () => {
-    const verdict: BeatVerdict = { kind: 'alive', cancelRequested: ['j'], atMs: 70_000 }
+    const verdict: BeatVerdict = { kind: 'alive', cancelRequested: ['j'], ownsJobs: true, atMs: 70_000 }
     const { runtime, heart, beats, cancels, disowns, fences } = beating(() => Promise.resolve(verdict))
     await runtime.advance(15_000)
     expect(beats).toEqual([5_000, 10_000, 15_000])

@@ -99,7 +99,7 @@ export class Heart {
       }
       this.#confirmedMs = sentMs
       if (verdict.cancelRequested.length > 0) this.#parts.onCancel(verdict.cancelRequested)
-      if (!this.#hasStopped()) await this.#disown(verdict.atMs)
+      if (verdict.ownsJobs && !this.#hasStopped()) await this.#disown(verdict.atMs)
     } catch (error) {
       const sinceBeatMs = Math.round(this.#sinceBeatMs())
       events.emit({ name: 'worker.beat_failed', workerId, failure: describeFailure(error), sinceBeatMs })

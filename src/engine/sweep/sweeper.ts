@@ -26,6 +26,8 @@ const pruneBatch = 1_000
 /** A pass of retention every this many sweeps. */
 const sweepsPerPrune = 12
 const minPromoteDelayMs = 5
+/** While nothing falls due, the look for it grows to this multiple of a poll, as the fetch does. */
+const idlePromoteFactor = 2
 
 export class Sweeper {
   readonly #parts: SweeperParts
@@ -157,8 +159,9 @@ export class Sweeper {
         if (!this.#running) return
         const nextDueInMs = await this.promote()
         if (!this.#running) return
-        // A job that another process schedules meanwhile is seen at the next poll.
-        this.#armPromote(Math.max(minPromoteDelayMs, Math.min(config.pollMs, nextDueInMs ?? config.pollMs)))
+        // A job that another process schedules meanwhile is seen at the next look.
+        const lookMs = config.pollMs * (nextDueInMs === undefined ? idlePromoteFactor : 1)
+        this.#armPromote(Math.max(minPromoteDelayMs, Math.min(lookMs, nextDueInMs ?? lookMs)))
       })
     })
   }

@@ -9,6 +9,7 @@ import type { Runtime } from '../../core/runtime.ts'
 import type {
   BeatRequest,
   BeatVerdict,
+  BusyQueuesRequest,
   CheckpointRequest,
   CheckpointVerdict,
   ClaimRequest,
@@ -45,7 +46,7 @@ import { Session } from './session.ts'
 import { buryOnArrival } from './statements/bury-on-arrival.ts'
 import { claim } from './statements/claim.ts'
 import { enqueueAll } from './statements/enqueue.ts'
-import { type Allowance, busyTypes, fetch, lockQueue, maxUnaskedTypes } from './statements/fetch.ts'
+import { type Allowance, busyQueues, busyTypes, fetch, lockQueue, maxUnaskedTypes } from './statements/fetch.ts'
 import { ledger } from './statements/ledger.ts'
 import {
   disown,
@@ -216,6 +217,10 @@ export class PostgresStorageDriver implements StorageDriver {
       if (hasCode(error, 'CHOKAQ_STORAGE_BUSY')) return []
       throw error
     }
+  }
+
+  busyQueues(request: BusyQueuesRequest): Promise<readonly string[]> {
+    return this.#run('busyQueues', this.#lanes.main, { ...one, work: ({ session }) => busyQueues(session, request) })
   }
 
   async claim(requests: readonly ClaimRequest[]): Promise<readonly ClaimVerdict[]> {

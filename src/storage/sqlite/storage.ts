@@ -9,6 +9,7 @@ import type { Runtime } from '../../core/runtime.ts'
 import type {
   BeatRequest,
   BeatVerdict,
+  BusyQueuesRequest,
   CheckpointRequest,
   CheckpointVerdict,
   ClaimRequest,
@@ -39,7 +40,7 @@ import { Session } from './session.ts'
 import { buryOnArrival, enqueue } from './statements/enqueue.ts'
 import { runCheckpoint } from './statements/checkpoint.ts'
 import { addCounters } from './statements/count.ts'
-import { claim, fetch, hasPending } from './statements/fetch.ts'
+import { busyQueues, claim, fetch, hasPending } from './statements/fetch.ts'
 import { ledger } from './statements/ledger.ts'
 import { disown, heartbeat, registerWorker, retireWorker, saveJobTypes } from './statements/process.ts'
 import { prune } from './statements/prune.ts'
@@ -147,6 +148,10 @@ export class SqliteStorageDriver implements StorageDriver {
       beforeCommit: 'fetch-before-commit',
       committed: 'fetch-committed',
     })
+  }
+
+  async busyQueues(request: BusyQueuesRequest): Promise<readonly string[]> {
+    return (await this.#open('busyQueues')).writer.read('busyQueues', ({ session }) => busyQueues(session, request))
   }
 
   claim(requests: readonly ClaimRequest[]): Promise<readonly ClaimVerdict[]> {

@@ -45,6 +45,22 @@ export const fetchCases: CaseGroup = {
       expect(record.startedAtMs).toBe(null)
     },
 
+    'busy queues are those with something pending of a type, and only asked ones': async (scene) => {
+      const { runtime, expect, driver } = scene
+      const types = [plain.type, keyed.type]
+      const busy = async (...queues: string[]): Promise<readonly string[]> =>
+        [...(await driver.busyQueues({ queues, types }))].sort()
+      expect(await busy('default', 'mail')).toEqual([])
+      await scene.insert(newJob(runtime, { queue: 'mail' }), keyedJob(runtime, 'k', { queue: 'it\'s "odd"' }))
+      await scene.insert(newJob(runtime, { queue: 'later', due: { kind: 'in', delayMs: minute } }))
+      await scene.insert(newJob(runtime, { queue: 'foreign', type: 'unknown.v1' }), newJob(runtime, { queue: 'post' }))
+      expect(await busy('default', 'mail', 'it\'s "odd"', 'later', 'foreign')).toEqual(['it\'s "odd"', 'mail'])
+      expect(await busy()).toEqual([])
+      expect(await driver.busyQueues({ queues: ['mail'], types: [] })).toEqual([])
+      await scene.fetchOne(plain, { queue: 'mail' })
+      expect(await busy('mail')).toEqual([])
+    },
+
     'what was left out comes back as undefined': async (scene) => {
       const { tenant, key, fingerprint, traceContext, tags } = await scene.fetched()
       scene

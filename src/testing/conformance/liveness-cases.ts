@@ -127,6 +127,20 @@ export const livenessCases: CaseGroup = {
       ])
     },
 
+    "a beat says whether anything in hot is the worker's": async (scene) => {
+      const { expect } = scene
+      await scene.insert(newJob(scene.runtime))
+      expect(await beat(scene)).toMatchObject({ ownsJobs: false })
+      const foreign = await scene.fetchOne(plain, { workerId: 'worker-2' })
+      expect(await beat(scene)).toMatchObject({ ownsJobs: false })
+      await scene.insert(newJob(scene.runtime))
+      const own = await scene.fetchOne(plain)
+      expect(await beat(scene)).toMatchObject({ ownsJobs: true })
+      await scene.settle(own.lease, release)
+      expect(await beat(scene)).toMatchObject({ ownsJobs: false })
+      await scene.settle(foreign.lease, release)
+    },
+
     'disown gives back what is not in hand, costs nothing, and leaves the rest alone': async (scene) => {
       const { expect, runtime } = scene
       await scene.insert(newJob(runtime), newJob(runtime), newJob(runtime))

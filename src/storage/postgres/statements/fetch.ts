@@ -22,7 +22,7 @@
  * with a limit takes a transaction: lock the queue's row, then count and fetch in the next statement.
  */
 import type { FetchedJob } from '../../../core/job.ts'
-import type { FetchRequest, TypePolicy } from '../../../core/storage.ts'
+import type { BusyQueuesRequest, FetchRequest, TypePolicy } from '../../../core/storage.ts'
 import { fetchedJob, type FetchableRow } from '../../row-mapping.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../transactions.ts'
@@ -145,6 +145,17 @@ export async function busyTypes(session: Session, request: FetchRequest): Promis
   const types = request.policies.map(({ type }) => type)
   const rows = await session.all<{ readonly type: string }>(selectBusyTypes, request.queue, JSON.stringify(types))
   return rows.map(({ type }) => type)
+}
+
+// A probe by index for each pair; as a plain EXISTS it may become a join that reads all that is pending.
+const selectBusyQueues = `SELECT q.queue FROM json_array_elements_text($1::text::json) AS q(queue)
+  WHERE EXISTS (SELECT FROM json_array_elements_text($2::text::json) AS t(type) CROSS JOIN LATERAL (
+    SELECT 1 FROM chokaq.jobs_hot h WHERE h.state = 'pending' AND h.queue = q.queue AND h.type = t.type LIMIT 1) b)`
+
+/** The queues that have something pending of the types, paused ones too. */
+export async function busyQueues(session: Session, { queues, types }: BusyQueuesRequest): Promise<readonly string[]> {
+  const values = [JSON.stringify(queues), JSON.stringify(types)]
+  return (await session.all<{ readonly queue: string }>(selectBusyQueues, ...values)).map(({ queue }) => queue)
 }
 
 const countOwned = `SELECT s.paused, s.max_concurrency,

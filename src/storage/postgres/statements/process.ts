@@ -22,22 +22,25 @@ export async function registerWorker({ session }: Transaction, info: WorkerInfo)
 const beat = `
   WITH u AS (UPDATE chokaq.workers SET beat = beat + 1, beat_at = chokaq.now_ms(), concurrency = $2, running_count = $3,
     buffered_count = $4 WHERE id = $1 RETURNING id, beat_at)
-  SELECT h.id::text AS id, u.beat_at AS at_ms FROM u LEFT JOIN chokaq.jobs_hot h ON h.cancel_requested_at IS NOT NULL AND h.worker_id = u.id
+  SELECT h.id::text AS id, u.beat_at AS at_ms,
+    (EXISTS (SELECT FROM chokaq.jobs_hot o WHERE o.worker_id = u.id))::int AS owns
+  FROM u LEFT JOIN chokaq.jobs_hot h ON h.cancel_requested_at IS NOT NULL AND h.worker_id = u.id
   ORDER BY h.id`
+
+interface BeatRow {
+  readonly id: string | null
+  readonly at_ms: number
+  readonly owns: number
+}
 
 /** heartbeat: moves the counter and tells which of the worker's jobs are to be cancelled. Who: the worker. */
 export async function heartbeat({ session }: Transaction, request: BeatRequest): Promise<BeatVerdict> {
   const { workerId, concurrency, runningCount, bufferedCount } = request
-  const rows = await session.all<{ readonly id: string | null; readonly at_ms: number }>(
-    beat,
-    workerId,
-    concurrency,
-    runningCount,
-    bufferedCount,
-  )
+  const rows = await session.all<BeatRow>(beat, workerId, concurrency, runningCount, bufferedCount)
   const [first] = rows
   if (first === undefined) return { kind: 'unknown' }
-  return { kind: 'alive', cancelRequested: rows.flatMap(({ id }) => (id === null ? [] : [id])), atMs: first.at_ms }
+  const cancelRequested = rows.flatMap(({ id }) => (id === null ? [] : [id]))
+  return { kind: 'alive', cancelRequested, ownsJobs: first.owns === 1, atMs: first.at_ms }
 }
 
 export interface DisownRequest {

@@ -19,7 +19,7 @@ import { CounterSum } from '../../../core/counters.ts'
 import { sameFingerprint } from '../../../core/canonical-json.ts'
 import type { FetchedJob } from '../../../core/job.ts'
 import { histogramLabel } from '../../../core/metrics.ts'
-import type { ClaimRequest, ClaimVerdict, FetchRequest, TypePolicy } from '../../../core/storage.ts'
+import type { BusyQueuesRequest, ClaimRequest, ClaimVerdict, FetchRequest, TypePolicy } from '../../../core/storage.ts'
 import { fetchedJob, type FetchableRow } from '../../row-mapping.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../write-transaction.ts'
@@ -91,6 +91,11 @@ const selectAnyPending = `SELECT 1 AS found FROM chokaq_jobs_hot INDEXED BY chok
 /** Whether a fetch would find a row: looked up without a transaction, so that an idle worker takes no write lock. */
 export function hasPending(session: Session, { queue, policies }: FetchRequest): boolean {
   return policies.some(({ type }) => session.get(selectAnyPending, queue, type) !== undefined)
+}
+
+/** The queues that have something pending of the types, paused ones too. */
+export function busyQueues(session: Session, { queues, types }: BusyQueuesRequest): readonly string[] {
+  return queues.filter((queue) => types.some((type) => session.get(selectAnyPending, queue, type) !== undefined))
 }
 
 const policiesByType = new WeakMap<readonly TypePolicy[], ReadonlyMap<string, TypePolicy>>()

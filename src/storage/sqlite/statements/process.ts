@@ -22,12 +22,15 @@ const beat = `UPDATE chokaq_workers SET beat = beat + 1, beat_at = ?, concurrenc
 const selectCancelRequested = `SELECT id FROM chokaq_jobs_hot INDEXED BY chokaq_jobs_hot_cancel
   WHERE cancel_requested_at IS NOT NULL AND worker_id = ?`
 
+const selectOwned = `SELECT 1 AS found FROM chokaq_jobs_hot INDEXED BY chokaq_jobs_hot_owned WHERE worker_id = ? LIMIT 1`
+
 /** heartbeat: moves the counter and tells which of the worker's jobs are to be cancelled. Who: the worker. */
 export function heartbeat({ session, nowMs }: Transaction, request: BeatRequest): BeatVerdict {
   const { workerId, concurrency, runningCount, bufferedCount } = request
   if (session.run(beat, nowMs, concurrency, runningCount, bufferedCount, workerId) === 0) return { kind: 'unknown' }
   const rows = session.all<{ readonly id: string }>(selectCancelRequested, workerId)
-  return { kind: 'alive', cancelRequested: rows.map(({ id }) => id), atMs: nowMs }
+  const ownsJobs = session.get(selectOwned, workerId) !== undefined
+  return { kind: 'alive', cancelRequested: rows.map(({ id }) => id), ownsJobs, atMs: nowMs }
 }
 
 const selectOwnedBefore = `SELECT rowid, id, token FROM chokaq_jobs_hot INDEXED BY chokaq_jobs_hot_owned
