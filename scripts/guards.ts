@@ -2,6 +2,7 @@
 // the tree and expects the named tests to fail: a guard that can be removed unnoticed is not held by anything.
 // test/holes/guards.test.ts keeps the texts up to date.
 
+import { edgeCaseGuards } from './edge-case-guards.ts'
 import { effectGuards } from './effect-guards.ts'
 import { guard, type Guard } from './guard.ts'
 
@@ -16,7 +17,9 @@ const statements = 'src/storage/sqlite/statements'
 const stale = (text: string): string => text.replace('token = ?', 'token >= ?')
 
 function tokenGuard(what: string, file: string, text: string, title: string): Guard {
-  return guard('H8 I6', `the token in ${what}`, `${statements}/${file}`, text, stale(text), { [conformance]: [title] })
+  return guard('H8 I6 E9', `the token in ${what}`, `${statements}/${file}`, text, stale(text), {
+    [conformance]: [title],
+  })
 }
 
 const ownership: readonly Guard[] = [
@@ -55,7 +58,7 @@ const ownership: readonly Guard[] = [
     { [conformance]: ['H8 the owner of a disowned row is stale'] },
   ),
   guard(
-    'H9 K9',
+    'H9 K9 E7',
     'a repeated settle is read back',
     `${statements}/settle.ts`,
     'if (archived !== undefined) return settled(archived.outcome)',
@@ -94,12 +97,15 @@ const ownership: readonly Guard[] = [
 
 const claims: readonly Guard[] = [
   guard(
-    'R3 H1',
+    'R3 H1 E39',
     'start looks at the marker',
     `${statements}/start.ts`,
     'const duplicate = duplicateOf(tx, row, lease.jobId)',
     'const duplicate = undefined as ReturnType<typeof duplicateOf>',
-    { [keys]: ['H28 every outcome of a claim is counted'] },
+    {
+      [keys]: ['H28 every outcome of a claim is counted'],
+      [conformance]: ['R3 a claim does not look at the marker: start does'],
+    },
   ),
   guard(
     'R3',
@@ -110,7 +116,7 @@ const claims: readonly Guard[] = [
     { [conformance]: ['a live marker'] },
   ),
   guard(
-    'H1',
+    'H1 E1',
     'the own marker in doubt is no duplicate',
     `${statements}/start.ts`,
     `if (marker === undefined || (marker.job_id === jobId && marker.state === 'in_doubt')) return undefined`,
@@ -142,7 +148,7 @@ const claims: readonly Guard[] = [
     { [keys]: ['H10 a skipped duplicate', 'H14 middleware stands inside the claim'] },
   ),
   guard(
-    'R2 H5',
+    'R2 H5 E8',
     'a completion never replaces the live marker of another job',
     `${statements}/settle-complete.ts`,
     'if (live !== undefined && live.job_id !== jobId) return conflict(',
@@ -150,7 +156,7 @@ const claims: readonly Guard[] = [
     { [conformance]: ['H5 R2 a live marker of another job'] },
   ),
   guard(
-    'H9',
+    'H9 E51',
     'marker and archive are one transaction',
     `${statements}/settle-complete.ts`,
     '  const deadChildren = action.children.flatMap((child) => enqueueChild(tx, child, counters))\n',
@@ -167,7 +173,7 @@ const claims: readonly Guard[] = [
     { [conformance]: ['children commit with the completion'] },
   ),
   guard(
-    'H18',
+    'H18 E17',
     'an empty key is refused',
     'src/core/preparation.ts',
     `if (problem !== undefined) throw new ChokaQError('CHOKAQ_EMPTY_KEY'`,
@@ -175,7 +181,7 @@ const claims: readonly Guard[] = [
     { [keys]: ['H18 an empty key fails closed'] },
   ),
   guard(
-    'H19',
+    'H19 E14',
     'enqueue compares the fingerprint with that of the holder',
     `${statements}/enqueue.ts`,
     `if (sameFingerprint(job.fingerprint, holder.fingerprint) === 'different') {`,
@@ -190,7 +196,7 @@ const claims: readonly Guard[] = [
     `      case 'held':\n        if (job.type.length === 0)`,
     { [keys]: ['H19 the same key with other content'] },
   ),
-  guard('H16', 'the scope is part of the key', 'src/core/key-canon.ts', '|${lengthPrefixed(parts.scope)}|', '|', {
+  guard('H16 E19', 'the scope is part of the key', 'src/core/key-canon.ts', '|${lengthPrefixed(parts.scope)}|', '|', {
     [keys]: ['H16 the same key of two types'],
   }),
   guard(
@@ -212,7 +218,7 @@ const claims: readonly Guard[] = [
     { [keys]: ['H20 a duplicate of a finished job'] },
   ),
   guard(
-    'H10',
+    'H10 E10',
     'a skip is not counted as success',
     `${statements}/settle-leaving.ts`,
     `counters.add('jobs.skipped', row)`,
@@ -220,7 +226,7 @@ const claims: readonly Guard[] = [
     { [keys]: ['H10 a skipped duplicate'] },
   ),
   guard(
-    'H11',
+    'H11 E10 E11',
     'a duplicate of a running job may wait',
     'src/engine/fetch/gate.ts',
     `if (unsettled && handler.onDuplicate === 'defer')`,
@@ -239,7 +245,7 @@ const endings: readonly Guard[] = [
     { [finalisation]: ['H2 a job that was aborted by a shutdown'] },
   ),
   guard(
-    'H4',
+    'H4 E6',
     'only a lost lease takes the result from a handler that returned',
     'src/engine/process/attempt.ts',
     `if (this.#aborted?.by === 'lease-lost') return`,
@@ -247,7 +253,7 @@ const endings: readonly Guard[] = [
     { [finalisation]: ['H4 a handler that returns after its timeout'] },
   ),
   guard(
-    'H3 H4',
+    'H3 H4 E42',
     'an outcome is offered until it is stored',
     'src/engine/persist.ts',
     'if (!isTransient(error) || options.stop()) throw error',
@@ -307,7 +313,7 @@ const endings: readonly Guard[] = [
     { [keys]: ['H24 a job that was brought back'] },
   ),
   guard(
-    'H25',
+    'H25 E47',
     'an edit that changes the key is a new operation',
     `${statements}/operate.ts`,
     `  if (mode === 'continue' && keyHash !== dead.key_hash) return { kind: 'key-changed' }\n`,
@@ -382,4 +388,4 @@ const endings: readonly Guard[] = [
   ),
 ]
 
-export const guards: readonly Guard[] = [...ownership, ...claims, ...endings, ...effectGuards]
+export const guards: readonly Guard[] = [...ownership, ...claims, ...endings, ...effectGuards, ...edgeCaseGuards]

@@ -52,6 +52,30 @@ describe('canonicalText', () => {
     )
   })
 
+  test('E16 keys that some orders call equal have one order', () => {
+    for (const [one, other] of [
+      ['a', 'A'],
+      ['e', 'é'],
+      ['ss', 'ß'],
+      ['i', 'İ'],
+      ['co-op', 'coop'],
+      ['a', 'a\u200d'],
+    ] as const) {
+      expect(canonicalText({ [one]: 1, [other]: 2 })).toBe(canonicalText({ [other]: 2, [one]: 1 }))
+    }
+  })
+
+  test('E15 what a trip through JSON makes of a value is the same value', () => {
+    const sent = { b: new Date(0), a: -0, gone: undefined, text: 'e\u0301', list: [undefined, 1.0] }
+    const stored: unknown = JSON.parse(JSON.stringify(sent))
+    expect(canonicalText(stored)).toBe(canonicalText(sent))
+    expect(canonicalText(shuffled(stored))).toBe(canonicalText(sent))
+    expect(canonicalText({ ...sent, a: 1 })).not.toBe(canonicalText(sent))
+    for (const value of [1n, NaN, new Map(), new Set()]) {
+      expect(() => canonicalText({ value })).toThrow(expect.objectContaining({ code: 'CHOKAQ_NOT_JSON' }) as Error)
+    }
+  })
+
   test('is the same for every order of keys, and after a trip through JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {

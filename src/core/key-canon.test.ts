@@ -81,6 +81,13 @@ describe('keyHash', () => {
     expect(keyHash({ scope: 'mail', key: '1' }, sha256)).toMatch(/^[0-9a-f]{64}$/)
   })
 
+  test('E20 tells long keys and keys of other letters apart by all of their text, and shows their beginning', () => {
+    const long = 'x'.repeat(300)
+    const keys = [long, `${long}1`, `${long}2`, 'заказ-42', 'заказ-43', '注文-42', 'ORDER-42', 'order-42']
+    expect(new Set(keys.map((key) => keyHash({ scope: 's', key }, sha256))).size).toBe(keys.length)
+    expect(keys.map(keyPrefix)).toEqual([...Array.from({ length: 3 }, () => 'x'.repeat(64)), ...keys.slice(3)])
+  })
+
   test('is the same for the two Unicode forms of a text', () => {
     expect(keyHash({ scope: 's', key: 'e\u0301' }, sha256)).toBe(keyHash({ scope: 's', key: 'é' }, sha256))
   })
