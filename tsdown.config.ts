@@ -5,6 +5,8 @@ export default defineConfig({
   entry: {
     ...Object.fromEntries(sourceEntries().map(({ output, source }) => [output, source])),
     'cli/bin': './src/cli/bin.ts',
+    // Started by its path, from reader.ts.
+    'storage/sqlite/reader-thread': './src/storage/sqlite/reader-thread.ts',
   },
   format: 'esm',
   platform: 'node',

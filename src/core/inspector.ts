@@ -254,6 +254,8 @@ export interface Upkeep {
 export interface Inspector {
   get(jobId: string): Promise<JobRecord | undefined>
   list(request: ListRequest): Promise<JobPage>
+  /** How many jobs a list has, as far as that is cheap. */
+  count(request: CountRequest): Promise<BoundedCount>
   queues(): Promise<readonly QueueRow[]>
   workers(): Promise<readonly WorkerRow[]>
   jobTypes(): Promise<readonly JobTypeRow[]>
@@ -282,5 +284,32 @@ export interface Inspector {
     by: Actor,
   ): Promise<number>
 }
-  /** How many jobs a list has, as far as that is cheap. */
-  count(request: CountRequest): Promise<BoundedCount>
+
+/** What an inspector reads. The rest acts. */
+export const inspectorReads = [
+  'get',
+  'list',
+  'count',
+  'queues',
+  'workers',
+  'jobTypes',
+  'audit',
+  'stats',
+  'metrics',
+  'schema',
+  'marker',
+  'effects',
+] as const satisfies readonly (keyof Inspector)[]
+
+export type InspectorReads = Pick<Inspector, (typeof inspectorReads)[number]>
+
+/** Reads for people, beside the work: however slow one is, no worker and no enqueue of this process waits behind it. */
+export interface InspectorReader {
+  readonly reads: InspectorReads
+  close(): Promise<void>
+}
+
+export interface ReaderOptions {
+  /** How long the database may work on one read, milliseconds. */
+  readonly deadlineMs: number
+}

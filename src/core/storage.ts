@@ -15,7 +15,7 @@ import type { StoredFailure } from './failure.ts'
 import type { DeadReason, FetchedJob, HotState, JobKey, NewJob } from './job.ts'
 import type { Lease } from './lease.ts'
 import type { LedgerRef, LedgerRequest, LedgerVerdict } from './ledger.ts'
-import type { Inspector } from './inspector.ts'
+import type { Inspector, InspectorReader, ReaderOptions } from './inspector.ts'
 import type { JobTypeRow, WorkerInfo } from './registration.ts'
 import type { ProcessIdentity, Runtime } from './runtime.ts'
 
@@ -307,6 +307,8 @@ export interface DeadOnArrival {
 export interface StorageDriver {
   readonly capabilities: StorageCapabilities
   readonly inspector: Inspector
+  /** A way to read of its own. Left out where there is none; costs nothing until its first read. */
+  openReader?(options: ReaderOptions): InspectorReader
 
   /** Connects and migrates, once; every other method does it by itself where it was not called. */
   ready(): Promise<void>

@@ -38,6 +38,7 @@ import type {
 import type { JobDetail, ReviewDetail, ReviewView } from './wire-jobs.ts'
 import type { LedgerRecord } from '../core/ledger.ts'
 import { partsOf } from '../engine/parts.ts'
+import { listReviews, showReview } from '../engine/reviews.ts'
 
 const minute = 60_000
 const hour = 60 * minute
@@ -228,7 +229,7 @@ async function duplicatesOf({ reads }: Context, id: string): Promise<readonly Jo
 }
 
 export async function reviews(context: Context, type: string | undefined): Promise<readonly ReviewView[]> {
-  const found = await context.chokaq.reviews.list(type === undefined ? {} : { type })
+  const found = await listReviews(context.reads, type === undefined ? {} : { type })
   const { redaction } = context.config
   if (redaction.isEmpty) return found.map((review) => reviewView(review, (text) => text))
   return Promise.all(
@@ -240,7 +241,7 @@ export async function reviews(context: Context, type: string | undefined): Promi
 }
 
 export async function reviewDetail(context: Context, id: string): Promise<ReviewDetail> {
-  const [shown, types] = await Promise.all([context.chokaq.reviews.show(id), context.reads.jobTypes()])
+  const [shown, types] = await Promise.all([showReview(context.reads, id), context.reads.jobTypes()])
   if (shown === undefined) throw jobNotFound()
   const { job, detail, effects, hide } = await tell(context, id)
   const { review } = shown

@@ -1,32 +1,33 @@
 /**
  * What the Deck reads, each with a deadline. Where the storage lends a reader of its own (SQLite: a thread, PostgreSQL:
- * connections of its own), nothing of the host waits behind the Deck.
+ * connections), nothing of the host waits behind the Deck.
  */
-import type { Inspector } from '../core/inspector.ts'
+import { inspectorReads, type InspectorReader, type InspectorReads } from '../core/inspector.ts'
 import { withDeadline } from '../engine/deadline.ts'
 import { partsOf } from '../engine/parts.ts'
 import type { DeckConfig } from './options.ts'
 
-export type DeckReads = Pick<
-  Inspector,
-  'get' | 'list' | 'count' | 'queues' | 'workers' | 'jobTypes' | 'audit' | 'stats' | 'metrics' | 'marker' | 'effects'
->
+export type DeckReads = InspectorReads
 
-export interface OpenedReads {
-  readonly reads: DeckReads
-  close(): Promise<void>
-}
-
-export function openReads({ chokaq, queryDeadlineMs }: DeckConfig): OpenedReads {
+export function openReads({ chokaq, queryDeadlineMs }: DeckConfig): InspectorReader {
   const { driver, runtime } = partsOf(chokaq)
-  const reads = new Proxy(driver.inspector, {
-    get(inspector, name) {
-      const method: unknown = Reflect.get(inspector, name, inspector)
-      if (typeof method !== 'function') return method
-      const call = method.bind(inspector) as (...args: readonly unknown[]) => Promise<unknown>
-      return (...args: readonly unknown[]) =>
-        withDeadline(runtime.scheduler, queryDeadlineMs, `inspector.${String(name)}`, call(...args))
-    },
+  // Nothing is opened before the first request.
+  let opened: InspectorReader | undefined
+  const reader = (): InspectorReader =>
+    (opened ??= driver.openReader?.({ deadlineMs: queryDeadlineMs }) ?? {
+      reads: driver.inspector,
+      close: async () => undefined,
+    })
+  const methods = inspectorReads.map((name) => {
+    const call = (...args: readonly unknown[]): Promise<unknown> => {
+      const { reads } = reader()
+      const method = reads[name] as (...args: readonly unknown[]) => Promise<unknown>
+      return withDeadline(runtime.scheduler, queryDeadlineMs, `inspector.${name}`, method.apply(reads, [...args]))
+    }
+    return [name, call] as const
   })
-  return { reads, close: async () => undefined }
+  return {
+    reads: Object.fromEntries(methods) as unknown as InspectorReads,
+    close: async () => opened?.close(),
+  }
 }

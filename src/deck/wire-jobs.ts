@@ -159,6 +159,8 @@ export interface ResurrectActRequest extends ActRequest {
   readonly mode: 'continue' | 'new-operation'
   /** JSON text that replaces the payload; admin only. */
   readonly payload?: string
+  /** A new operation of a job in doubt: where the person looked, and that it did not happen. */
+  readonly absence?: string
   readonly revision: number
 }
 

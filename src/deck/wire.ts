@@ -2,6 +2,8 @@
  * What the Deck's server and its page say to each other: types only, so that both sides compile against one text. Every
  * address is below the Deck's base path, which the page gets from its `<base href>`.
  *
+ *   POST api/login                        { token: string } -> { ok: true }, sets a cookie; only where there are tokens
+ *   POST api/logout                       {} -> { ok: true }, takes it back
  *   GET  api/session                      Session
  *   GET  api/overview?range=RANGE         Overview
  *   GET  api/metrics?range=RANGE&queue=&type=   MetricSeriesView
@@ -24,6 +26,9 @@
  *   GET  api/audit?limit=&before=&subject=   { rows: AuditView[]; nextBefore: number | null }
  *   GET  api/export?pillar=…&<JobFilterView>&format=csv|jsonl   a file, at most 10,000 rows
  *   GET  api/events                       text/event-stream of LiveEvent
+ *
+ * Without a session every api address answers 401: `login-required` where a token may be sent to api/login, and where the
+ * host's own sign-in is meant (the Deck has no form for that). 403 `deny-by-default` is for an operator who set nothing up.
  *
  * Every error is `application/problem+json`: ProblemView. A POST needs `content-type: application/json` and comes from the
  * Deck's own origin.
@@ -102,7 +107,9 @@ export interface LiveState {
   readonly pendingCount: number
   readonly fetchedCount: number
   readonly processingCount: number
+  /** Of each queue up to 10,000. */
   readonly deadCount: number
+  /** Up to 1,000. */
   readonly reviewCount: number
   readonly oldestLagMs: number | null
   readonly workerCount: number
@@ -129,6 +136,7 @@ export interface QueueView {
   readonly pendingCount: number
   readonly fetchedCount: number
   readonly processingCount: number
+  /** Up to 10,000. */
   readonly deadCount: number
   readonly lagMs: number | null
   /** Jobs per second that ended in the last minute. */

@@ -1,7 +1,7 @@
 /** The decisions that end a doubt. Every one takes the claim first, is audited, and is safe against a second operator. */
 import type { ClientConfig } from '../core/config.ts'
 import { ChokaQError, unreachable } from '../core/errors.ts'
-import type { Actor, Decision } from '../core/inspector.ts'
+import type { Actor, Decision, Inspector } from '../core/inspector.ts'
 import type { JobRecord } from '../core/job.ts'
 import { parseJson, toJsonText } from '../core/json-image.ts'
 import type { LedgerRecord } from '../core/ledger.ts'
@@ -59,22 +59,13 @@ export class Reviews {
   }
 
   /** Newest first, at most 500. */
-  async list(filter: { readonly type?: string } = {}): Promise<Review[]> {
-    const page = await this.#driver.inspector.list({
-      pillar: 'dlq',
-      filter: { inReview: true, ...(filter.type === undefined ? {} : { type: filter.type }) },
-      limit: maxListed,
-      cursor: undefined,
-    })
-    return Promise.all(page.jobs.map((job) => this.#review(job)))
+  list(filter: { readonly type?: string } = {}): Promise<Review[]> {
+    return listReviews(this.#driver.inspector, filter)
   }
 
   /** One review with the whole record of its key; undefined where the job waits for nobody. */
-  async show(id: string): Promise<{ review: Review; job: JobRecord; effects: readonly LedgerRecord[] } | undefined> {
-    const job = await this.#driver.inspector.get(id)
-    if (job === undefined || job.pillar !== 'dlq') return undefined
-    if (!job.inDoubt && job.reason !== 'CompleteConflict') return undefined
-    return { review: await this.#review(job), job, effects: await this.#driver.inspector.effects(id) }
+  show(id: string): Promise<ShownReview | undefined> {
+    return showReview(this.#driver.inspector, id)
   }
 
   /**
@@ -153,30 +144,56 @@ export class Reviews {
     const answers = row === undefined ? undefined : (parseJson(row.answers) as { readonly markerLifeMs?: unknown })
     return typeof answers?.markerLifeMs === 'number' ? answers.markerLifeMs : defaultMarkerLifeMs
   }
+}
 
-  async #review(job: JobRecord): Promise<Review> {
-    const rows = await this.#driver.inspector.effects(job.id)
-    const doubt = rows.find(
-      ({ generation, state }) => generation === job.generation && (state === 'open' || state === 'ambiguous'),
-    )
-    return {
-      id: job.id,
-      revision: job.revision,
-      type: job.type,
-      queue: job.queue,
-      key: job.keyPrefix ?? '',
-      reason: job.reason ?? '',
-      message: job.failure?.message ?? '',
-      attempts: job.attempt,
-      crashes: job.crashCount,
-      ...(doubt === undefined
-        ? {}
-        : {
-            effect: doubt.name,
-            ...(doubt.item === '' ? {} : { item: doubt.item }),
-            intentAt: new Date(doubt.openedAtMs),
-            ownerGone: doubt.ownerGone || doubt.state === 'ambiguous',
-          }),
-    }
+/** What reviews are made of. The Deck has readers of its own. */
+type ReviewReads = Pick<Inspector, 'get' | 'list' | 'effects'>
+
+export interface ShownReview {
+  readonly review: Review
+  readonly job: JobRecord
+  readonly effects: readonly LedgerRecord[]
+}
+
+export async function listReviews(reads: ReviewReads, filter: { readonly type?: string }): Promise<Review[]> {
+  const page = await reads.list({
+    pillar: 'dlq',
+    filter: { inReview: true, ...(filter.type === undefined ? {} : { type: filter.type }) },
+    limit: maxListed,
+    cursor: undefined,
+  })
+  return Promise.all(page.jobs.map((job) => reviewOf(reads, job)))
+}
+
+export async function showReview(reads: ReviewReads, id: string): Promise<ShownReview | undefined> {
+  const job = await reads.get(id)
+  if (job === undefined || job.pillar !== 'dlq') return undefined
+  if (!job.inDoubt && job.reason !== 'CompleteConflict') return undefined
+  return { review: await reviewOf(reads, job), job, effects: await reads.effects(id) }
+}
+
+async function reviewOf(reads: ReviewReads, job: JobRecord): Promise<Review> {
+  const rows = await reads.effects(job.id)
+  const doubt = rows.find(
+    ({ generation, state }) => generation === job.generation && (state === 'open' || state === 'ambiguous'),
+  )
+  return {
+    id: job.id,
+    revision: job.revision,
+    type: job.type,
+    queue: job.queue,
+    key: job.keyPrefix ?? '',
+    reason: job.reason ?? '',
+    message: job.failure?.message ?? '',
+    attempts: job.attempt,
+    crashes: job.crashCount,
+    ...(doubt === undefined
+      ? {}
+      : {
+          effect: doubt.name,
+          ...(doubt.item === '' ? {} : { item: doubt.item }),
+          intentAt: new Date(doubt.openedAtMs),
+          ownerGone: doubt.ownerGone || doubt.state === 'ambiguous',
+        }),
   }
 }

@@ -18,6 +18,7 @@ export type FaultPlan = (call: StorageCall) => StorageFault
 const untouched: ReadonlySet<string> = new Set([
   'capabilities',
   'inspector',
+  'openReader',
   'onWake',
   'enqueueSync',
   'completeSync',

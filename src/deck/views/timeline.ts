@@ -81,7 +81,7 @@ function attempts(job: JobRecord, hide: Hide): readonly Entry[] {
 }
 
 function isCrash(kind: string): boolean {
-  return /crash|interrupt|rescue|died/i.test(kind)
+  return kind === 'crash'
 }
 
 function endText(kind: string): string {

@@ -1,7 +1,7 @@
 /** The StorageDriver over one PostgreSQL database: connects with the first use and runs each verb in its own lane. */
 import { CounterSum, type CounterRow } from '../../core/counters.ts'
 import { ChokaQError, hasCode } from '../../core/errors.ts'
-import type { Inspector } from '../../core/inspector.ts'
+import type { Inspector, InspectorReader, ReaderOptions } from '../../core/inspector.ts'
 import type { FetchedJob, NewJob } from '../../core/job.ts'
 import type { Lease } from '../../core/lease.ts'
 import type { LedgerRequest, LedgerVerdict } from '../../core/ledger.ts'
@@ -41,6 +41,7 @@ import { install } from './install.ts'
 import { Lane } from './lane.ts'
 import { ledgerBatch } from './ledger-batch.ts'
 import { translated } from './postgres-errors.ts'
+import { openReader } from './reader.ts'
 import type { SchemaName } from './schema-name.ts'
 import { Session } from './session.ts'
 import { buryOnArrival } from './statements/bury-on-arrival.ts'
@@ -131,6 +132,10 @@ export class PostgresStorageDriver implements StorageDriver {
     await this.#installing?.catch(() => undefined)
     await this.#wake.close()
     await Promise.all(Object.values(this.#lanes).map((lane) => lane.close()))
+  }
+
+  openReader(options: ReaderOptions): InspectorReader {
+    return openReader(this.#options, options, () => this.#open('inspector'))
   }
 
   onWake(listener: () => void): () => void {

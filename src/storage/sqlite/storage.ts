@@ -1,7 +1,7 @@
 /** The StorageDriver over one SQLite file: opens it with the first use and runs each verb in its own transaction. */
 import { CounterSum, type CounterRow } from '../../core/counters.ts'
 import { ChokaQError } from '../../core/errors.ts'
-import type { Inspector } from '../../core/inspector.ts'
+import type { Inspector, InspectorReader, ReaderOptions } from '../../core/inspector.ts'
 import type { FetchedJob, NewJob } from '../../core/job.ts'
 import type { Lease } from '../../core/lease.ts'
 import type { LedgerRequest, LedgerVerdict } from '../../core/ledger.ts'
@@ -36,6 +36,7 @@ import type {
 import { IdleCheckpoint } from './checkpoint.ts'
 import { type ConnectionOptions, memoryPath, openConnection } from './connection.ts'
 import { SqliteInspector } from './inspector.ts'
+import { ReaderThread } from './reader.ts'
 import { Session } from './session.ts'
 import { buryOnArrival, enqueue } from './statements/enqueue.ts'
 import { runCheckpoint } from './statements/checkpoint.ts'
@@ -72,6 +73,7 @@ export class SqliteStorageDriver implements StorageDriver {
   readonly #userTransactions: UserTransactions
   #opening: Promise<Opened> | undefined
   #opened: Opened | undefined
+  readonly #readers = new Set<ReaderThread>()
   #isClosed = false
   /** The transaction of a handler while its synchronous callback runs. */
   #handlerTransaction: Transaction | undefined
@@ -101,6 +103,7 @@ export class SqliteStorageDriver implements StorageDriver {
 
   async close(): Promise<void> {
     this.#isClosed = true
+    await Promise.all([...this.#readers].map((reader) => reader.close()))
     this.#wake.close()
     const opened = this.#opened ?? (await this.#opening?.catch(() => undefined))
     if (opened === undefined || this.#opened === undefined) return
@@ -108,6 +111,14 @@ export class SqliteStorageDriver implements StorageDriver {
     opened.checkpoint?.close()
     opened.writer.close()
     opened.session.db.close()
+  }
+
+  openReader(options: ReaderOptions): InspectorReader {
+    const { path, driver } = this.#options
+    const ready = (): Promise<unknown> => this.#open('inspector')
+    const reader = new ReaderThread({ ...options, path, driver, ready, runtime: this.#runtime, direct: this.inspector })
+    this.#readers.add(reader)
+    return reader
   }
 
   onWake(listener: () => void): () => void {

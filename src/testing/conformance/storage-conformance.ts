@@ -19,6 +19,7 @@ import { fastStartCases } from './fast-start-cases.ts'
 import { fetchCases } from './fetch-cases.ts'
 import type { ConformanceHarness } from './harness.ts'
 import { inspectCases } from './inspect-cases.ts'
+import { lookupCases } from './lookup-cases.ts'
 import { keyHolderCases } from './key-holder-cases.ts'
 import { ledgerCases } from './ledger-cases.ts'
 import { ledgerHoldCases } from './ledger-hold-cases.ts'
@@ -61,6 +62,7 @@ export const conformanceGroups: readonly CaseGroup[] = [
   queueCases,
   raceCases,
   inspectCases,
+  lookupCases,
   operatorCases,
   resurrectCases,
   resolveCases,

@@ -262,7 +262,9 @@ export async function purge(
   const counters = new CounterSum()
   for (const row of rows) counters.add('jobs.purged', row)
   await session.addCounters(counters)
-  const subject = jobIds === undefined ? JSON.stringify(filter) : `${jobIds.length} ids`
+  const [only, ...others] = jobIds ?? []
+  const byId = others.length === 0 ? only : `${others.length + 1} ids`
+  const subject = byId ?? JSON.stringify(filter ?? {})
   await audit(tx, by, 'purge', subject, { count: rows.length, ...(jobIds === undefined ? {} : { jobIds }) })
   return rows.length
 }

@@ -1,0 +1,108 @@
+// The thread that reads for people: it sees what is committed, stops nobody, and comes back when it dies.
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { InspectorReader } from '../../src/core/inspector.ts'
+import type { StorageDriver } from '../../src/core/storage.ts'
+import { createNodeRuntime } from '../../src/engine/node-runtime.ts'
+import { newJob } from '../../src/testing/conformance/new-job.ts'
+import { createFakeRuntime } from '../../src/testing/fake-runtime.ts'
+import { codeOf } from '../engine/world.ts'
+import { openStorage, scratchPath, spyDriver, userHandle } from './scratch-sqlite.ts'
+
+const runtime = createFakeRuntime()
+
+function readerOf(driver: StorageDriver): InspectorReader {
+  const reader = driver.openReader?.({ deadlineMs: 5_000 })
+  if (reader === undefined) throw new TypeError('this storage lends no reader')
+  onTestFinished(() => reader.close())
+  return reader
+}
+
+/** Rows enough that reading them takes a while: made by the database itself. */
+function fill(path: string, count: number): void {
+  const db = userHandle(path)
+  db.exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+    INSERT INTO chokaq_jobs_archive (id, type, queue, priority, run_at, token, generation, attempt, failure_count,
+      crash_count, fetch_crash_count, revision, created_at, key_computed, tags, payload, outcome, finished_at)
+    SELECT printf('00000000-0000-7000-8000-%012x', i), 'mail.v1', 'default', 0, i, i, 1, 1, 0, 0, 0, 1, i, 0,
+      '["a","b"]', '{"to":"somebody"}', 'completed', i FROM n`)
+}
+
+describe('a reader of a SQLite file', () => {
+  it('sees what is committed, and its rows are those of the storage itself', async () => {
+    const driver = openStorage(scratchPath(), createNodeRuntime())
+    const { reads } = readerOf(driver)
+    expect((await reads.list({ pillar: 'hot', filter: {}, limit: 10, cursor: undefined })).jobs).toEqual([])
+    const job = newJob(runtime, { tags: ['a'] })
+    await driver.enqueue([job])
+    const found = await reads.get(job.id)
+    expect(found).toEqual(await driver.inspector.get(job.id))
+    expect(found?.id).toBe(job.id)
+    expect(await reads.queues()).toMatchObject([{ name: 'default', pendingCount: 1 }])
+    expect(await reads.count({ pillar: 'hot', filter: {}, limit: 5 })).toEqual({ count: 1, isExact: true })
+  })
+
+  it('refuses a forged cursor with the same code', async () => {
+    const { reads } = readerOf(openStorage(scratchPath(), createNodeRuntime()))
+    const call = reads.list({ pillar: 'hot', filter: {}, limit: 1, cursor: 'forged' })
+    expect(await codeOf(call)).toBe('CHOKAQ_CURSOR_INVALID')
+  })
+
+  it('does not hold up the event loop while it counts a long list', async () => {
+    const path = scratchPath()
+    const driver = openStorage(path, createNodeRuntime())
+    const { reads } = readerOf(driver)
+    await reads.stats()
+    fill(path, 60_000)
+    const inThread = await longestPause(() => slowRead(reads))
+    const inLoop = await longestPause(() => slowRead(driver.inspector))
+    // The same reads, and only those of the loop stop it: on a busy machine both numbers grow.
+    expect(inLoop.tookMs).toBeGreaterThan(50)
+    expect(inThread.pauseMs).toBeLessThan(Math.max(50, inLoop.pauseMs / 3))
+  })
+
+  it('is refused after it was closed, and after its storage was', async () => {
+    const driver = openStorage(scratchPath(), createNodeRuntime())
+    const first = readerOf(driver)
+    await first.reads.stats()
+    await first.close()
+    expect(await codeOf(first.reads.stats())).toBe('CHOKAQ_STORAGE_CLOSED')
+    const second = readerOf(driver)
+    const pending = second.reads.stats()
+    await driver.close()
+    expect(['accepted', 'CHOKAQ_STORAGE_CLOSED']).toContain(await codeOf(pending))
+    expect(await codeOf(second.reads.stats())).toBe('CHOKAQ_STORAGE_CLOSED')
+  })
+})
+
+function slowRead(reads: InspectorReader['reads']): Promise<unknown> {
+  // Every row is looked at and none has the tag.
+  return reads.count({ pillar: 'archive', filter: { tag: 'nobody' }, limit: 100 })
+}
+
+/** The longest time in which a timer of one millisecond did not come, while `work` runs. */
+async function longestPause(work: () => Promise<unknown>): Promise<{ pauseMs: number; tookMs: number }> {
+  let pauseMs = 0
+  let last = performance.now()
+  const tick = setInterval(() => {
+    const now = performance.now()
+    pauseMs = Math.max(pauseMs, now - last)
+    last = now
+  }, 1)
+  const began = performance.now()
+  for (let n = 0; n < 4; n += 1) await work()
+  const tookMs = performance.now() - began
+  clearInterval(tick)
+  return { pauseMs: Math.max(pauseMs, performance.now() - last), tookMs }
+}
+
+describe('without a thread', () => {
+  it('a database in memory is read by the storage itself', () => {
+    const driver = openStorage(':memory:', createNodeRuntime())
+    expect(readerOf(driver).reads).toBe(driver.inspector)
+  })
+
+  it('a file of another driver is, too: nobody can hand a driver to a thread', () => {
+    const driver = openStorage(scratchPath(), createNodeRuntime(), { driver: spyDriver() })
+    expect(readerOf(driver).reads).toBe(driver.inspector)
+  })
+})
