@@ -94,6 +94,7 @@ export class PostgresStorageDriver implements StorageDriver {
   readonly #limited = new Set<string>()
   #installing: Promise<void> | undefined
   #isInstalled = false
+  readonly #readers: InspectorReader[] = []
   #isClosed = false
 
   constructor(options: PostgresStorageOptions) {
@@ -131,11 +132,13 @@ export class PostgresStorageDriver implements StorageDriver {
     this.#isClosed = true
     await this.#installing?.catch(() => undefined)
     await this.#wake.close()
-    await Promise.all(Object.values(this.#lanes).map((lane) => lane.close()))
+    await Promise.all([...Object.values(this.#lanes), ...this.#readers].map((each) => each.close()))
   }
 
   openReader(options: ReaderOptions): InspectorReader {
-    return openReader(this.#options, options, () => this.#open('inspector'))
+    const reader = openReader(this.#options, options, () => this.#open('inspector'))
+    this.#readers.push(reader)
+    return reader
   }
 
   onWake(listener: () => void): () => void {
