@@ -7,6 +7,7 @@ import { createNodeRuntime } from '../../src/engine/node-runtime.ts'
 import { complete, retry } from '../../src/testing/conformance/actions.ts'
 import { keyedJob, keyedPolicy, newJob, policy } from '../../src/testing/conformance/new-job.ts'
 import type { FetchedJob } from '../../src/core/job.ts'
+import type { LedgerRef } from '../../src/core/ledger.ts'
 import type { StorageDriver } from '../../src/core/storage.ts'
 import { createDatabase, keepOnFailure } from './database.ts'
 
@@ -133,6 +134,47 @@ describe(`over ${rowCount} rows no hot statement reads a whole table`, () => {
       await driver.start(jobs.map(({ lease }) => ({ lease, policy: gated })))
       fetched.push(...jobs)
     },
+    'intents and outcomes': async () => {
+      const jobs = fetched.slice(300, 500)
+      const refOf = (job: FetchedJob, kind: LedgerRef['kind'] = 'effect'): LedgerRef => {
+        return { kind, keyRef: job.key?.hash ?? `job:${job.lease.jobId}`, generation: 1, name: 'refund', item: '' }
+      }
+      const own = { workerId: 'w', attempt: 1, keepMs: 1000 }
+      const openOf = (job: FetchedJob, seen: readonly string[] = []) => {
+        const request = { lease: job.lease, ref: refOf(job), id: runtime.newId(), providerKey: null, ...own }
+        return {
+          kind: 'open',
+          provider: 'p',
+          fingerprint: 'f',
+          input: '{}',
+          ...request,
+          seenIds: seen,
+          absentIds: seen,
+        } as const
+      }
+      const closeOf = (id: string) =>
+        ({ kind: 'close', id, state: 'done', result: '1', failure: null, replayed: false, supersedes: 'all' }) as const
+      const intents = jobs.map((job) => openOf(job))
+      await driver.ledger([
+        ...jobs.map(({ lease, key }) => ({ kind: 'names', lease, keyRef: key?.hash ?? '', generation: 1 }) as const),
+        ...jobs.map(({ lease, ...job }) => ({ kind: 'recall', lease, ref: refOf({ lease, ...job }, 'memo') }) as const),
+        ...intents,
+      ])
+      const again = await driver.ledger(jobs.map((job, n) => openOf(job, [intents[n]?.id ?? ''])))
+      expect(new Set(again.map(({ kind }) => kind))).toEqual(new Set(['opened']))
+      const ids = jobs.map(() => runtime.newId())
+      await driver.ledger([
+        ...intents.map(({ id }) => closeOf(id)),
+        ...jobs.map((job, n) => {
+          const request = { lease: job.lease, ref: refOf(job, 'memo'), id: ids[n] ?? '', result: '1', ...own }
+          return { kind: 'remember', ...request } as const
+        }),
+      ])
+      const known = await driver.ledger(jobs.map((job) => openOf(job)))
+      expect(new Set(known.map(({ kind }) => kind))).toEqual(new Set(['known']))
+    },
+    'settle: complete behind effects': () =>
+      driver.settle(fetched.slice(300, 500).map(({ lease }) => ({ lease, action: complete({ guard: true }) }))),
     'settle: complete': () => driver.settle(fetched.splice(0, 300).map(({ lease }) => ({ lease, action: complete() }))),
     'settle: the rest': () =>
       driver.settle(

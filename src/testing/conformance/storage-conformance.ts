@@ -21,6 +21,7 @@ import type { ConformanceHarness } from './harness.ts'
 import { inspectCases } from './inspect-cases.ts'
 import { lookupCases } from './lookup-cases.ts'
 import { keyHolderCases } from './key-holder-cases.ts'
+import { ledgerBatchCases } from './ledger-batch-cases.ts'
 import { ledgerCases } from './ledger-cases.ts'
 import { ledgerHoldCases } from './ledger-hold-cases.ts'
 import { ledgerPruneCases } from './ledger-prune-cases.ts'
@@ -54,6 +55,7 @@ export const conformanceGroups: readonly CaseGroup[] = [
   buryCases,
   settleBatchCases,
   ledgerCases,
+  ledgerBatchCases,
   ledgerHoldCases,
   ledgerPruneCases,
   livenessCases,

@@ -22,13 +22,17 @@ const selectHolds = `
     ${happenedTwice('r.key', 'r.generation')}::int AS is_double
   FROM json_to_recordset($1::text::json) AS r(id uuid, key text, generation integer)`
 
+// One look at the rows of a key tells nearly always that nothing bars it; only where several calls are done is it worth
+// to sort out whether they are of one effect.
 const selectBarred = `
   WITH i AS MATERIALIZED (SELECT r.id, r.token FROM json_to_recordset($1::text::json) AS r(id uuid, token bigint)),
   h AS MATERIALIZED (SELECT h.id, h.token, encode(h.key_hash, 'hex') AS key, h.generation FROM chokaq.jobs_hot h
     WHERE h.id = ANY(ARRAY(SELECT id FROM i)) AND h.token = ANY(ARRAY(SELECT token FROM i))
       AND h.key_hash IS NOT NULL AND h.state = 'processing')
-  SELECT h.id::text AS id, h.token::float8 AS token FROM h
-  WHERE ${isInDoubt('h.key', 'h.generation')} OR ${happenedTwice('h.key', 'h.generation')}`
+  SELECT h.id::text AS id, h.token::float8 AS token FROM h CROSS JOIN LATERAL (
+    SELECT bool_or(e.state IN ('open', 'ambiguous')) AS is_doubtful, count(*) FILTER (WHERE e.state = 'done') AS done
+    FROM chokaq.effects e WHERE e.key_ref = h.key AND e.generation = h.generation) s
+  WHERE s.is_doubtful OR CASE WHEN s.done > 1 THEN ${happenedTwice('h.key', 'h.generation')} END`
 
 /**
  * Leases whose jobs may not complete: an effect of theirs is in doubt, or happened twice. `leases` as JSON. Called after

@@ -76,7 +76,7 @@ function operationId({ keyRef, generation }: Pick<LedgerRef, 'keyRef' | 'generat
   return `${keyRef}/${generation}`
 }
 
-/** A name may hold any character, so the parts are told apart by their quotes. */
+/** A name may hold any character; its length tells where it ends. */
 export function effectId({ keyRef, generation, kind, name, item }: LedgerRef): string {
-  return JSON.stringify([keyRef, generation, kind, name, item])
+  return `${keyRef}/${generation}/${kind}/${name.length}/${name}/${item}`
 }
