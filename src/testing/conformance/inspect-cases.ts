@@ -3,7 +3,7 @@ import type { JobFilter } from '../../core/inspector.ts'
 import type { JobRecord, NewJob } from '../../core/job.ts'
 import { bury, complete, skip } from './actions.ts'
 import { fromTable, type CaseGroup } from './cases.ts'
-import { day, hour, keyedJob, keyOf, minute, newJob } from './new-job.ts'
+import { day, hour, keyedJob, keyOf, minute, newJob, second } from './new-job.ts'
 import { keyed, plain, present, refusal, type Scene } from './scene.ts'
 
 async function idsOf(scene: Scene, filter: JobFilter, pillar: JobRecord['pillar'] = 'hot'): Promise<string[]> {
@@ -211,6 +211,24 @@ export const inspectCases: CaseGroup = {
       const { applied, known } = await inspector.schema()
       expect(applied).toEqual(known)
       expect(known.map(({ version }) => version)).toEqual(known.map((_, index) => index + 1))
+    },
+
+    'its upkeep says what time it is there, and what it has to clean up': async (scene) => {
+      const { inspector, expect } = scene
+      for (let round = 0; round < 3; round += 1) {
+        const { lease } = await scene.running()
+        await scene.mustSettle(lease, complete(), 'completed')
+      }
+      const { nowMs, tables, oldestSnapshotMs, file } = await inspector.upkeep()
+      expect(Math.abs(nowMs - (await scene.nowMs()))).toBeLessThanOrEqual(second)
+      for (const { name, liveCount, deadCount, isCleaned } of tables) {
+        expect(liveCount, name).toBeGreaterThanOrEqual(0)
+        expect(deadCount, name).toBeGreaterThanOrEqual(0)
+        expect(isCleaned, name).toBe(true)
+      }
+      expect(oldestSnapshotMs ?? 0).toBeGreaterThanOrEqual(0)
+      expect(file?.sizeBytes ?? 1).toBeGreaterThan(0)
+      expect(file?.freeBytes ?? 0).toBeLessThanOrEqual(file?.sizeBytes ?? 0)
     },
 
     'a marker that nobody left is undefined': async (scene) => {

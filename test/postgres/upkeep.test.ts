@@ -1,0 +1,67 @@
+// What `chokaq doctor` asks a real server: dead rows, autovacuum that was turned off, transactions that hold cleaning up.
+import pg from 'pg'
+import { afterAll, describe, expect, it } from 'vitest'
+import { postgres } from 'chokaq/postgres'
+import { createNodeRuntime } from '../../src/engine/node-runtime.ts'
+import { newJob } from '../../src/testing/conformance/new-job.ts'
+import { createDatabase, keepOnFailure } from './database.ts'
+
+const runtime = createNodeRuntime()
+const database = await createDatabase()
+const driver = postgres(database.url).open(runtime)
+afterAll(async () => {
+  await driver.close()
+  await database.drop()
+})
+
+async function hotTable(): Promise<{ readonly deadCount: number; readonly isCleaned: boolean; cleanedAtMs?: number }> {
+  const table = (await driver.inspector.upkeep()).tables.find(({ name }) => name === 'jobs_hot')
+  if (table === undefined) throw new TypeError('no table jobs_hot')
+  const { cleanedAtMs, ...rest } = table
+  return cleanedAtMs === undefined ? rest : { ...rest, cleanedAtMs }
+}
+
+describe('the upkeep of PostgreSQL', () => {
+  it('lists the tables of the schema, and no others', async () => {
+    keepOnFailure(database)
+    await database.query('CREATE TABLE public.of_the_app (id integer)')
+    const names = (await driver.inspector.upkeep()).tables.map(({ name }) => name)
+    expect(names).toEqual(
+      expect.arrayContaining(['jobs_archive', 'jobs_dlq', 'jobs_hot', 'worker_counters', 'workers']),
+    )
+    expect(names).not.toContain('of_the_app')
+  })
+
+  it('counts dead rows until they are cleaned up', async () => {
+    const jobs = Array.from({ length: 300 }, () => newJob(runtime))
+    await driver.enqueue(jobs)
+    await database.query('UPDATE chokaq.jobs_hot SET priority = 1')
+    // Statistics arrive when the session that made them is idle; a new one reads them.
+    await expect.poll(async () => (await hotTable()).deadCount, { timeout: 10_000 }).toBeGreaterThanOrEqual(300)
+    await database.query('VACUUM chokaq.jobs_hot')
+    await expect.poll(async () => (await hotTable()).deadCount, { timeout: 10_000 }).toBe(0)
+    expect(Math.abs(((await hotTable()).cleanedAtMs ?? 0) - runtime.clock.nowMs())).toBeLessThan(60_000)
+  }, 30_000)
+
+  it('sees that autovacuum is off for a table', async () => {
+    expect((await hotTable()).isCleaned).toBe(true)
+    await database.query('ALTER TABLE chokaq.jobs_hot SET (autovacuum_enabled = off)')
+    expect((await hotTable()).isCleaned).toBe(false)
+    await database.query('ALTER TABLE chokaq.jobs_hot RESET (autovacuum_enabled)')
+    expect((await hotTable()).isCleaned).toBe(true)
+  })
+
+  it('sees the oldest transaction for whose sake dead rows are kept', async () => {
+    const client = new pg.Client({ connectionString: database.url })
+    await client.connect()
+    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
+    await client.query('SELECT count(*) FROM chokaq.jobs_hot')
+    const started = runtime.clock.nowMs()
+    await expect
+      .poll(async () => (await driver.inspector.upkeep()).oldestSnapshotMs ?? 0, { timeout: 5_000 })
+      .toBeGreaterThanOrEqual(50)
+    expect((await driver.inspector.upkeep()).oldestSnapshotMs).toBeLessThan(runtime.clock.nowMs() - started + 5_000)
+    await client.query('ROLLBACK')
+    await client.end()
+  })
+})
