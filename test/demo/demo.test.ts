@@ -1,8 +1,9 @@
 // The real thing: `chokaq demo` with its processes, its kills and its exit codes.
 import { tmpdir } from 'node:os'
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import type { Account } from '../../src/cli/demo/accounting.ts'
 import { spawnCli } from '../cli/spawned-cli.ts'
+import { createDatabase } from '../postgres/database.ts'
 
 const deadlineMs = 120_000
 const small = ['demo', '--deliveries', '60', '--seed', '11']
@@ -15,7 +16,18 @@ function isRunning(pid: number): boolean {
   }
 }
 
+const database = await createDatabase({ isEmpty: true })
+afterAll(() => database.drop())
+
 describe('chokaq demo', () => {
+  it('does the same on a server, and leaves nothing there', { timeout: deadlineMs }, async () => {
+    const demo = spawnCli([...small, '--json', '--db', database.url], tmpdir(), deadlineMs)
+    expect(await demo.done, demo.stdout() + demo.stderr()).toBe(0)
+    expect(JSON.parse(demo.stdout())).toMatchObject({ completedCount: 40, lost: [], problems: [] })
+    const schemas = await database.query(`SELECT nspname FROM pg_namespace WHERE nspname LIKE 'chokaq%'`)
+    expect(schemas).toEqual([])
+  })
+
   it('charges each payment attempt once, through kills and faults', { timeout: deadlineMs }, async () => {
     const demo = spawnCli([...small, '--json'], tmpdir(), deadlineMs)
     expect(await demo.done, demo.stdout() + demo.stderr()).toBe(0)
@@ -69,5 +81,8 @@ describe('chokaq demo', () => {
     const demo = spawnCli(['demo', '--deliveries', '7'], tmpdir())
     expect(await demo.done).toBe(2)
     expect(demo.stderr()).toContain('Give a whole number from 60')
+    const file = spawnCli(['demo', '--db', 'shop.db'], tmpdir())
+    expect(await file.done).toBe(2)
+    expect(file.stderr()).toMatch(/^CHOKAQ_CLI_USAGE/)
   })
 })

@@ -11,6 +11,13 @@ export type Role =
   | { readonly role: 'worker'; readonly setup: WorkerSetup }
   | { readonly role: 'provider'; readonly setup: ProviderSetup }
 
+export interface ProcessPlace {
+  /** For what it prints. */
+  readonly folder: string
+  /** Added to the environment of this process. */
+  readonly env: Readonly<Record<string, string>>
+}
+
 /** The run itself broke; this says nothing of the books. */
 export class RunFailed extends Error {
   override readonly name = 'RunFailed'
@@ -25,12 +32,15 @@ export class DemoProcess<Message> {
   readonly #errorLog: string
   #mayEnd = false
 
-  constructor(name: string, what: Role, folder: string, onMessage: (message: Message) => void) {
+  constructor(name: string, what: Role, { folder, env }: ProcessPlace, onMessage: (message: Message) => void) {
     this.name = name
     this.#errorLog = join(folder, `${name}.log`)
     const log = openSync(this.#errorLog, 'a')
     const args = ['demo', '--role', what.role, '--setup', JSON.stringify(what.setup)]
-    this.#child = fork(process.argv[1] ?? '', args, { stdio: ['ignore', log, log, 'ipc'] })
+    this.#child = fork(process.argv[1] ?? '', args, {
+      stdio: ['ignore', log, log, 'ipc'],
+      env: { ...process.env, ...env },
+    })
     closeSync(log)
     this.pid = this.#child.pid ?? -1
     this.#child.on('message', onMessage)

@@ -1,4 +1,5 @@
 /** `chokaq demo`: the whole promise in one command, with real webhooks, real processes and real kills. */
+import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { Option, type Command } from 'commander'
 import { workerDefaults as standard } from '../../core/config.ts'
@@ -12,6 +13,7 @@ import { reportText, verdictText } from './report.ts'
 import { Run } from './run.ts'
 import { Screen } from './screen.ts'
 import { concurrency, crashBudget, defaultDeliveries, leaseTimes, maxDeliveries, plannedKills } from './settings.ts'
+import { placeOf, removeShop, serverPlace } from './shop.ts'
 import { runWorkerProcess } from './worker-process.ts'
 
 interface DemoFlags {
@@ -19,6 +21,7 @@ interface DemoFlags {
   readonly deliveries: number
   readonly protection: boolean
   readonly json?: boolean
+  readonly db?: string
   readonly role?: 'worker' | 'provider'
   readonly setup?: string
 }
@@ -50,25 +53,33 @@ export function registerDemo(program: Command, host: CommandHost): void {
       wholeNumber(minDeliveries, maxDeliveries),
       defaultDeliveries,
     )
+    .option('--db <url>', 'a PostgreSQL server instead of a file; the demo makes a schema of its own there')
     .option('--no-protection', 'leave out the keys and the answers, and see what that costs')
     .option('--json', 'print one JSON text at the end and nothing else')
     .addOption(new Option('--role <role>').choices(['worker', 'provider']).hideHelp())
     .addOption(new Option('--setup <json>').hideHelp())
     .addHelpText('after', help)
-    .action((flags: DemoFlags) => host.run(flags, () => (flags.role === undefined ? demo(flags, host) : play(flags))))
+    .action((flags: DemoFlags) =>
+      host.run(flags, () => (flags.role === undefined ? demo(flags, host) : play(flags, host))),
+    )
 }
 
 /** A process that a run started. */
-async function play({ role, setup = '{}' }: DemoFlags): Promise<ExitCode> {
-  if (role === 'worker') await runWorkerProcess(JSON.parse(setup) as WorkerSetup)
-  else await runProviderProcess(JSON.parse(setup) as ProviderSetup)
+async function play({ role, setup = '{}' }: DemoFlags, { io }: CommandHost): Promise<ExitCode> {
+  if (role === 'worker') {
+    const parsed = JSON.parse(setup) as WorkerSetup
+    await runWorkerProcess(parsed, placeOf(parsed.shop, io.env))
+  } else await runProviderProcess(JSON.parse(setup) as ProviderSetup)
   return exitCodes.ok
 }
 
 async function demo(flags: DemoFlags, host: CommandHost): Promise<ExitCode> {
   const screen = new Screen(host.io, flags.json === true)
   const isProtected = flags.protection
-  const run = new Run({ seed: flags.seed, requestCount: flags.deliveries, isProtected }, screen)
+  const { seed, deliveries } = flags
+  const shop =
+    flags.db === undefined ? {} : { shop: serverPlace(flags.db, `${seed}_${randomBytes(4).toString('hex')}`) }
+  const run = new Run({ seed, requestCount: deliveries, isProtected, ...shop }, screen)
   let interrupted = false
   const forgetSignals = host.io.onSignal(() => {
     interrupted = true
@@ -96,9 +107,16 @@ async function demo(flags: DemoFlags, host: CommandHost): Promise<ExitCode> {
     return exitCodes.interrupted
   } finally {
     forgetSignals()
-    if (isGood || interrupted) rmSync(run.folder, { recursive: true, force: true })
-    else screen.line(`Database, ledger and logs are kept in ${run.folder}`)
+    if (isGood || interrupted) {
+      rmSync(run.folder, { recursive: true, force: true })
+      await removeShop(run.shop)
+    } else screen.line(keptText(run))
   }
+}
+
+function keptText({ folder, shop }: Run): string {
+  if (shop.kind === 'file') return `Database, ledger and logs are kept in ${folder}`
+  return `Ledger and logs are kept in ${folder}, the tables in the schema ${shop.schema}`
 }
 
 class InterruptedRun extends Error {

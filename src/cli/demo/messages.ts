@@ -1,11 +1,12 @@
 /** What the processes of the demo tell each other. */
 import type { ChokaQEvent } from '../../core/events.ts'
+import type { ShopSetup } from './shop.ts'
 
 /** Given to a worker process when it starts. */
 export interface WorkerSetup {
   /** Such as 'worker-b.3': the third process in place b. */
   readonly name: string
-  readonly database: string
+  readonly shop: ShopSetup
   readonly providerUrl: string
   readonly isProtected: boolean
 }

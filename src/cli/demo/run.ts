@@ -8,7 +8,6 @@ import { assert } from '../../core/errors.ts'
 import { formatMs } from '../../core/duration.ts'
 import { failureText } from '../../core/failure.ts'
 import { createChokaQ, type ChokaQ } from '../../engine/enqueue/client.ts'
-import { sqlite } from '../../storage/sqlite/index.ts'
 import { account, type Account, type KillFact } from './accounting.ts'
 import { DemoProcess, RunFailed } from './child-process.ts'
 import { planDeliveries, type DeliveryPlan } from './deliveries.ts'
@@ -16,7 +15,6 @@ import { killFacts, kindOf, readJobs, readRequests, type Rescue } from './eviden
 import { loadExamples } from './examples.ts'
 import { Killer, type Kill } from './killer.ts'
 import type { FromProvider, ReportedEvent } from './messages.ts'
-import { Orders } from './orders.ts'
 import { readLedger } from './provider/ledger.ts'
 import type { InFlight } from './provider/server.ts'
 import { Reviewer, type ReviewDecision } from './reviewer.ts'
@@ -24,12 +22,15 @@ import { startReceiver } from './receiver.ts'
 import type { Screen } from './screen.ts'
 import { Sender } from './sender.ts'
 import { deadlineMs, plannedKills, spreadMs } from './settings.ts'
+import { ordersAt, setupOf, type ShopPlace, shopVariable, storageAt } from './shop.ts'
 import { WorkerPlace } from './worker-place.ts'
 
 export interface RunOptions {
   readonly seed: number
   readonly requestCount: number
   readonly isProtected: boolean
+  /** Where jobs and orders are kept; a file in the folder of the run by default. */
+  readonly shop?: ShopPlace
 }
 
 export interface RunResult {
@@ -56,6 +57,7 @@ export class Run {
   /** Holds the database, the ledger and what the processes printed. */
   readonly folder: string
   readonly plan: DeliveryPlan
+  readonly shop: ShopPlace
   readonly #options: RunOptions
   readonly #screen: Screen
   readonly #abort = new AbortController()
@@ -75,11 +77,12 @@ export class Run {
     this.#screen = screen
     this.plan = planDeliveries(options.seed, options.requestCount, loadExamples())
     this.folder = mkdtempSync(join(tmpdir(), 'chokaq-demo-'))
+    this.shop = options.shop ?? { kind: 'file', path: this.#path('shop.db') }
   }
 
   /** Rejects where a process ended by itself, the run took too long, or `stop` was called. Children are gone either way. */
   async execute(): Promise<RunResult> {
-    const chokaq = createChokaQ({ storage: sqlite(this.#path('shop.db')) })
+    const chokaq = createChokaQ({ storage: storageAt(this.shop) })
     const timer = setTimeout(() => {
       this.stop(new RunFailed('The run did not end in time: jobs are left that nobody finishes.'))
     }, deadlineMs(this.#options.requestCount))
@@ -114,10 +117,10 @@ export class Run {
   }
 
   async #startProcesses(chokaq: ChokaQ): Promise<void> {
-    const orders = new Orders(this.#path('shop.db'))
+    const orders = ordersAt(this.shop)
     await chokaq.ready()
-    orders.createTable()
-    orders.close()
+    await orders.createTable()
+    await orders.close()
     await this.#startProvider()
     this.#places = ['worker-a', 'worker-b'].map((name) => this.#place(name))
     await Promise.all(this.#places.map((place) => place.start()))
@@ -135,7 +138,7 @@ export class Run {
       const provider = new DemoProcess<FromProvider>(
         'provider',
         { role: 'provider', setup },
-        this.folder,
+        { folder: this.folder, env: {} },
         ({ port }) => {
           this.#providerUrl = `http://127.0.0.1:${port}`
           resolve()
@@ -150,11 +153,12 @@ export class Run {
   }
 
   #place(name: string): WorkerPlace {
+    const { shop } = this
     return new WorkerPlace({
       name,
-      folder: this.folder,
+      process: { folder: this.folder, env: shop.kind === 'server' ? { [shopVariable]: shop.url } : {} },
       setup: {
-        database: this.#path('shop.db'),
+        shop: setupOf(shop),
         providerUrl: this.#providerUrl,
         isProtected: this.#options.isProtected,
       },
@@ -242,19 +246,19 @@ export class Run {
   }
 
   async #compare(chokaq: ChokaQ, sender: Sender): Promise<RunResult> {
-    const orders = new Orders(this.#path('shop.db'))
+    const orders = ordersAt(this.shop)
     const kills = killFacts(this.#kills, readRequests(this.#path('requests.jsonl')), this.#rescues)
     const books = account({
       isProtected: this.#options.isProtected,
       sent: sender.log,
       jobs: await readJobs(chokaq),
       charges: readLedger(this.#path('ledger.jsonl')),
-      orders: orders.all(),
+      orders: await orders.all(),
       kills,
       reconciledJobIds: [...this.#reconciledJobIds],
       decisions: this.#decisions,
     })
-    orders.close()
+    await orders.close()
     return { account: books, kills, durationMs: Date.now() - this.#startedAtMs }
   }
 

@@ -1,5 +1,5 @@
 /** One of the two places for a worker: who works there now, and what it is doing. */
-import { DemoProcess } from './child-process.ts'
+import { DemoProcess, type ProcessPlace } from './child-process.ts'
 import type { FromWorker, ReportedEvent, WorkerSetup } from './messages.ts'
 
 export interface RunningHandler {
@@ -11,7 +11,7 @@ export interface RunningHandler {
 export interface PlaceOptions {
   /** Such as 'worker-b'. */
   readonly name: string
-  readonly folder: string
+  readonly process: ProcessPlace
   readonly setup: Omit<WorkerSetup, 'name'>
   readonly onEvent: (event: ReportedEvent) => void
   /** A process that ended although nobody stopped it. */
@@ -49,7 +49,7 @@ export class WorkerPlace {
 
   /** Resolves when the worker has registered. */
   start(): Promise<void> {
-    const { name, folder, setup, onFailure } = this.#options
+    const { name, setup, onFailure } = this.#options
     this.#startCount += 1
     const processName = `${name}.${this.#startCount}`
     // A map of its own for each process: messages of a killed one must not touch its successor's.
@@ -57,7 +57,7 @@ export class WorkerPlace {
     this.#running = running
     return new Promise((resolve, reject) => {
       const role = { role: 'worker', setup: { ...setup, name: processName } } as const
-      const child = new DemoProcess<FromWorker>(processName, role, folder, (message) => {
+      const child = new DemoProcess<FromWorker>(processName, role, this.#options.process, (message) => {
         if (message.kind === 'ready') {
           this.#workerId = message.workerId
           resolve()

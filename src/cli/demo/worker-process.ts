@@ -1,15 +1,14 @@
 /** A worker as a process of its own: what a user's worker.ts is, and a line to the parent that watches it. */
 import { createChokaQ } from '../../engine/enqueue/client.ts'
 import { createWorker } from '../../engine/worker.ts'
-import { sqlite } from '../../storage/sqlite/index.ts'
 import type { Middleware } from '../../core/ctx.ts'
 import type { ChokaQEvent } from '../../core/events.ts'
 import { tellParent, untilStopped } from './child-side.ts'
 import { demoHandlers } from './handlers.ts'
 import type { ReportedEvent, WorkerSetup } from './messages.ts'
-import { Orders } from './orders.ts'
 import { PaymentClient } from './payment-client.ts'
 import { concurrency, crashBudget, leaseTimes } from './settings.ts'
+import { ordersAt, type ShopPlace, storageAt } from './shop.ts'
 
 const reported: ReadonlySet<string> = new Set<ReportedEvent['name']>([
   'job.rescued',
@@ -22,9 +21,9 @@ const reported: ReadonlySet<string> = new Set<ReportedEvent['name']>([
   'effect.outcome',
 ])
 
-export async function runWorkerProcess(setup: WorkerSetup): Promise<void> {
-  const chokaq = createChokaQ({ storage: sqlite(setup.database), onEvent: report })
-  const orders = new Orders(setup.database)
+export async function runWorkerProcess(setup: WorkerSetup, place: ShopPlace): Promise<void> {
+  const chokaq = createChokaQ({ storage: storageAt(place), onEvent: report })
+  const orders = ordersAt(place)
   const handlers = demoHandlers({
     payments: new PaymentClient(setup.providerUrl, setup.name),
     orders,
@@ -36,7 +35,7 @@ export async function runWorkerProcess(setup: WorkerSetup): Promise<void> {
   await Promise.race([running, untilStopped()])
   await worker.stop()
   await running
-  orders.close()
+  await orders.close()
   await chokaq.close()
 }
 
