@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { checklistRow } from './checklist.ts'
+import { checklistRow, lowerLevel, observedLevel, type SafetyLevel } from './checklist.ts'
 import { resolveClientConfig, resolveWorkerConfig } from './config.ts'
 import { defineJob } from './contract.ts'
 import { defineEffect, type EffectDefinition } from './effect.ts'
@@ -99,5 +99,51 @@ describe('checklistRow', () => {
     const answers = { sideEffects: 'effects', effects, run } as const
     expect(row(defineHandler(keyed, { ...answers, whenInterrupted: 'resume' })).level).toBe(level)
     expect(row(defineHandler(keyed, { ...answers, whenInterrupted: 'review' })).level).toBe('at most once + review')
+  })
+})
+
+describe('what was observed', () => {
+  const charge = defineEffect<unknown, unknown>({ name: 'charge', provider: stripe, run })
+  const found = async () => 'absent' as const
+  const mail = defineEffect<unknown, unknown>({ name: 'mail', provider: noKey('ses'), run, reconcile: found })
+  const answers = { sideEffects: 'effects', whenInterrupted: 'resume', run } as const
+  const handler = handlerOf(defineHandler(keyed, { ...answers, effects: { charge, mail } }))
+  const seen = (change: object) => ({
+    type: 'pay.v2',
+    effect: 'charge',
+    callCount: 3,
+    outcomes: { done: 3 },
+    keyedCount: 3,
+    doubledCount: 0,
+    ...change,
+  })
+  const level = (...changes: readonly object[]) => observedLevel(handler, changes.map(seen))
+
+  it('has the level of its calls, and none where nothing was seen', () => {
+    expect(level()).toBeUndefined()
+    expect(level({})).toBe('effectively once (provider, 24 h)')
+    expect(level({}, { effect: 'mail', keyedCount: 0 })).toBe('effectively once (reconcile)')
+  })
+
+  it('lowers where a call took no key along, was of an effect that is gone, or happened twice', () => {
+    expect(level({ keyedCount: 2 })).toBe('at most once + review')
+    expect(level({}, { effect: 'sms', keyedCount: 0 })).toBe('at most once + review')
+    expect(level({}, { doubledCount: 2 })).toBe('at least once')
+  })
+
+  it('counts the lower of two, and an unknown one lowers nothing', () => {
+    const highestFirst: readonly SafetyLevel[] = [
+      'exactly once (same database)',
+      'effectively once (provider, 24 h)',
+      'effectively once (reconcile)',
+      'at most once + review',
+      'at least once',
+    ]
+    highestFirst.forEach((one, at) => {
+      for (const other of highestFirst.slice(at)) {
+        expect([lowerLevel(one, other), lowerLevel(other, one)]).toEqual([other, other])
+      }
+      expect(lowerLevel(one, undefined)).toBe(one)
+    })
   })
 })

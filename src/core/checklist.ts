@@ -4,7 +4,9 @@
  */
 import { windowsOf } from './boot-check.ts'
 import type { ClientConfig, WorkerConfig } from './config.ts'
+import type { ResolvedEffect } from './effect.ts'
 import { sideEffectAnswers, type ResolvedHandler, type SideEffects } from './handler.ts'
+import type { ObservedEffect } from './inspector.ts'
 import { markerLifeMs } from './windows.ts'
 
 /** Highest first. */
@@ -65,12 +67,41 @@ export interface LevelAnswers {
 }
 
 function levelOf({ sideEffects, whenInterrupted, effects }: ResolvedHandler): SafetyLevel {
-  const calls = [...effects.values()].map(({ provider, reconcile }) => ({
+  return safetyLevel({ sideEffects, whenInterrupted, effects: [...effects.values()].map(declaredEffect) })
+}
+
+function declaredEffect({ provider, reconcile }: ResolvedEffect): LevelAnswers['effects'][number] {
+  return {
     takesKey: provider.keyed !== undefined,
     windowMs: provider.keyed?.windowMs ?? null,
     reconciles: reconcile !== undefined,
+  }
+}
+
+/**
+ * The level of what was seen: a declared key counts only where every call took one along, an effect that the handler no
+ * longer declares has no reconcile, and what happened twice was done at least once. Undefined where nothing was seen.
+ */
+export function observedLevel(handler: ResolvedHandler, seen: readonly ObservedEffect[]): SafetyLevel | undefined {
+  if (seen.length === 0) return undefined
+  if (seen.some(({ doubledCount }) => doubledCount > 0)) return 'at least once'
+  const declared = new Map(Array.from(handler.effects.values(), (effect) => [effect.name, declaredEffect(effect)]))
+  const effects = seen.map(({ effect, callCount, keyedCount }) => ({
+    windowMs: null,
+    reconciles: false,
+    ...declared.get(effect),
+    takesKey: keyedCount === callCount,
   }))
-  return safetyLevel({ sideEffects, whenInterrupted, effects: calls })
+  return safetyLevel({ sideEffects: 'effects', whenInterrupted: handler.whenInterrupted, effects })
+}
+
+/** Highest first; how long a provider remembers does not count. */
+const order = ['exactly', 'effectively once (provider', 'effectively once (reconcile', 'at most', 'at least']
+
+/** The lower of two; an unknown one does not lower. */
+export function lowerLevel(level: SafetyLevel, other: SafetyLevel | undefined): SafetyLevel {
+  const rank = (each: SafetyLevel): number => order.findIndex((beginning) => each.startsWith(beginning))
+  return other !== undefined && rank(other) > rank(level) ? other : level
 }
 
 /** A handler that is reviewed after every abnormal end never runs twice by itself, wherever its key is enforced. */

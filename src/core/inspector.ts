@@ -3,7 +3,7 @@
  * Nothing here is on the hot path.
  */
 import type { CounterRow } from './counters.ts'
-import type { LedgerRecord } from './ledger.ts'
+import type { IntentState, LedgerRecord } from './ledger.ts'
 import type { ArchiveOutcome, DeadReason, HotState, JobKey, JobRecord, Pillar } from './job.ts'
 import type { MetricQuery, MetricSeries } from './metrics.ts'
 import type { JobTypeRow, WorkerInfo } from './registration.ts'
@@ -207,6 +207,19 @@ export interface MarkerRow {
   readonly expiresAtMs: number | undefined
 }
 
+/** How calls of one effect of a type ended, among the newest calls of all effects. */
+export interface ObservedEffect {
+  readonly type: string
+  readonly effect: string
+  readonly callCount: number
+  /** Of these calls. */
+  readonly outcomes: Readonly<Partial<Record<IntentState, number>>>
+  /** Calls that took a provider key along. */
+  readonly keyedCount: number
+  /** Calls that are done beside another one of the same effect, under no common key: it happened twice. */
+  readonly doubledCount: number
+}
+
 /** A numbered migration, as the database has it or as this version knows it. */
 export interface MigrationName {
   readonly version: number
@@ -269,6 +282,8 @@ export interface Inspector {
 
   /** The ledger rows of a job's key, oldest first; of the job itself where it has no key. At most 1,000. */
   effects(jobId: string): Promise<readonly LedgerRecord[]>
+  /** The newest calls of effects, `limit` closed ones and as many in doubt, by type and effect. Never scans history. */
+  observedEffects(limit: number): Promise<readonly ObservedEffect[]>
   /** Ends a doubt: takes the claim first, then acts, in one transaction. */
   resolve(request: ResolveRequest, by: Actor): Promise<ResolveVerdict>
 
@@ -299,6 +314,7 @@ export const inspectorReads = [
   'schema',
   'marker',
   'effects',
+  'observedEffects',
 ] as const satisfies readonly (keyof Inspector)[]
 
 export type InspectorReads = Pick<Inspector, (typeof inspectorReads)[number]>

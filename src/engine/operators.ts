@@ -8,6 +8,7 @@ import type {
   CancelVerdict,
   JobFilter,
   JobPage,
+  ObservedEffect,
   QueueRow,
   ResurrectRequest,
   ResurrectVerdict,
@@ -46,6 +47,7 @@ export type ResurrectAnswer = Exclude<ResurrectVerdict, { readonly kind: 'not-ab
 
 const defaultLimit = 50
 const purgeBatch = 1_000
+const observedCalls = 2_000
 
 interface Parts {
   readonly driver: StorageDriver
@@ -256,6 +258,11 @@ export class Insight {
   /** The database's clock, and what it has to clean up. */
   upkeep(): Promise<Upkeep> {
     return this.#parts.driver.inspector.upkeep()
+  }
+
+  /** How the newest 2,000 calls of effects ended, and those in doubt (up to as many), by type and effect. */
+  observedEffects(): Promise<readonly ObservedEffect[]> {
+    return this.#parts.driver.inspector.observedEffects(observedCalls)
   }
 
   /** Which migrations the database has, and which this version knows. */

@@ -1,4 +1,5 @@
 /** From rows of the ledger to the types of the port, for every database whose rows have the columns of the migrations. */
+import type { ObservedEffect } from '../core/inspector.ts'
 import type { Intent, IntentState, LedgerKind, LedgerRecord } from '../core/ledger.ts'
 import { failureOf } from './row-mapping.ts'
 
@@ -78,4 +79,34 @@ export function ledgerRecord(row: LedgerRow): LedgerRecord {
     openedAtMs: row.opened_at,
     closedAtMs: row.closed_at,
   }
+}
+
+/** Calls of one effect that ended alike. */
+export interface ObservedRow {
+  readonly type: string
+  readonly name: string
+  readonly state: IntentState
+  readonly calls: number
+  readonly keyed: number
+  readonly doubled: number
+}
+
+/** Rows sorted by type and name. */
+export function observedFrom(rows: readonly ObservedRow[]): readonly ObservedEffect[] {
+  const found: ObservedEffect[] = []
+  for (const { type, name, state, calls, keyed, doubled } of rows) {
+    const last = found.at(-1)
+    const isSame = last?.type === type && last.effect === name
+    const before = isSame ? last : { callCount: 0, outcomes: {}, keyedCount: 0, doubledCount: 0 }
+    const seen = {
+      type,
+      effect: name,
+      callCount: before.callCount + calls,
+      outcomes: { ...before.outcomes, [state]: calls },
+      keyedCount: before.keyedCount + keyed,
+      doubledCount: before.doubledCount + doubled,
+    }
+    found.splice(isSame ? -1 : found.length, isSame ? 1 : 0, seen)
+  }
+  return found
 }

@@ -1,7 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createChokaQ, defineJob } from 'chokaq'
+import { sqlite } from 'chokaq/sqlite'
+import { createWorker, defineEffect, defineHandler, noKey, stripe, type Handler, type Provider } from 'chokaq/worker'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { cli, type CliResult } from './fake-io.ts'
 import { resizeFile, userFile } from './scene.ts'
 
@@ -44,15 +48,70 @@ describe('checklist', () => {
       ['unique.v1', 'payload', 'at least once'],
       ['bare.v1', 'payload', 'at most once + review'],
     ])
-    expect(types[0]).toMatchObject({ observed: null, verified: null })
+    expect(types[0]).toMatchObject({ declared: 'at least once', observed: null, verified: null })
   })
 
-  it('prints a table whose last columns wait to be filled', async () => {
+  it('prints a table, and says what nobody observed or verified', async () => {
     const { stdout } = await run(['checklist'], fourHandlers)
     expect(stdout).toMatch(/^TYPE .* LEVEL .* OBSERVED +VERIFIED$/m)
     expect(stdout).toMatch(
-      /^bare\.v1 +of payload, in bare +unguarded +60d +review +at most once \+ review +60d 20h 15m 38s +— +—$/m,
+      /^bare\.v1 +of payload, in bare +unguarded +60d +review +at most once \+ review +60d 20h 15m 38s +not observed +not verified$/m,
     )
+  })
+
+  it('shows what the database saw, and lowers the level where a call took no key along', async () => {
+    const chokaq = createChokaQ({ storage: sqlite(join(cwd, 'chokaq.db')) })
+    const job = defineJob({
+      type: 'pay.v1',
+      payload: z.object({ id: z.string() }),
+      key: (p) => p.id,
+      duplicateWindow: '60d',
+    })
+    const handlerWith = (provider: Provider): Handler =>
+      defineHandler(job, {
+        sideEffects: 'effects',
+        effects: {
+          charge: defineEffect<{ id: string }, void>({ name: 'charge', provider, run: async () => undefined }),
+        },
+        whenInterrupted: 'resume',
+        async run(p, ctx) {
+          await ctx.effects.charge(p)
+        },
+      })
+    const work = async (id: string, provider: Provider): Promise<void> => {
+      await chokaq.enqueue(job, { id })
+      const worker = createWorker({ chokaq, handlers: [handlerWith(provider)] })
+      await worker.tick()
+      await worker.stop()
+    }
+    const file = userFile(`
+      import { stripe, defineEffect } from 'chokaq/worker'
+      const charge = defineEffect({ name: 'charge', provider: stripe, run: async () => undefined })
+      export const handlers = [defineHandler(${keyed('pay.v1')}, { sideEffects: 'effects', effects: { charge }, whenInterrupted: 'resume', run: async () => undefined })]
+    `)
+    try {
+      await work('p1', stripe)
+      expect((await run(['checklist'], file)).stdout).toMatch(
+        /effectively once \(provider, 24 h\) .* charge: 1 done, all with a key +not verified$/m,
+      )
+      await work('p2', noKey('stripe, before the keys'))
+    } finally {
+      await chokaq.close()
+    }
+    const { json } = await run(['checklist'], file, '--json')
+    expect(json).toMatchObject([
+      {
+        types: [
+          {
+            declared: 'effectively once (provider, 24 h)',
+            level: 'at most once + review',
+            observed: [{ effect: 'charge', callCount: 2, keyedCount: 1, doubledCount: 0 }],
+            verified: null,
+          },
+        ],
+      },
+    ])
+    expect(await run(['checklist'], file, '--db', 'nowhere.db')).toMatchObject({ code: 5 })
   })
 
   it('ends with 1 where a handler cannot be loaded', async () => {

@@ -121,6 +121,8 @@ test('H23 a storage that is away before a handler runs costs no attempt', async 
   await world.stop(worker)
   expect(cuts).toBeGreaterThan(1)
   expect(await world.job(id)).toMatchObject({ attempt: 1, failureCount: 0, crashCount: 0 })
+  // Asked again for the same job, and not found later as one whose reply was lost.
+  expect(world.of('worker.disowned')).toEqual([])
 })
 
 test('H32 a completion counts by what the storage says: a lost lease is no success', async () => {

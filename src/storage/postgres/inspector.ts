@@ -11,6 +11,7 @@ import type {
   JobPage,
   ListRequest,
   MarkerRow,
+  ObservedEffect,
   QueueChange,
   QueueRow,
   ResolveRequest,
@@ -28,8 +29,8 @@ import type { MetricQuery, MetricSeries } from '../../core/metrics.ts'
 import type { JobTypeRow } from '../../core/storage.ts'
 import type { Session } from './session.ts'
 import {
-  getJob,
   countJobs,
+  getJob,
   getMarker,
   listAudit,
   listJobs,
@@ -40,7 +41,7 @@ import {
   readSchema,
 } from './statements/inspect.ts'
 import { cancelJob, purge, resurrect, retryNow, setQueue } from './statements/operate.ts'
-import { listEffects } from './statements/list-effects.ts'
+import { listEffects, observedEffects } from './statements/list-effects.ts'
 import { readMetrics } from './statements/metrics.ts'
 import { resolve } from './statements/resolve.ts'
 import { readUpkeep } from './statements/upkeep.ts'
@@ -66,12 +67,12 @@ export class PostgresInspector implements Inspector {
     return this.#read('inspector.list', (session) => listJobs(session, request))
   }
 
-  queues(): Promise<readonly QueueRow[]> {
-    return this.#read('inspector.queues', (session) => listQueues(session))
   count(request: CountRequest): Promise<BoundedCount> {
     return this.#read('inspector.count', (session) => countJobs(session, request))
   }
 
+  queues(): Promise<readonly QueueRow[]> {
+    return this.#read('inspector.queues', (session) => listQueues(session))
   }
 
   workers(): Promise<readonly WorkerRow[]> {
@@ -108,6 +109,10 @@ export class PostgresInspector implements Inspector {
 
   effects(jobId: string): Promise<readonly LedgerRecord[]> {
     return this.#read('inspector.effects', (session) => listEffects(session, jobId))
+  }
+
+  observedEffects(limit: number): Promise<readonly ObservedEffect[]> {
+    return this.#read('inspector.observedEffects', (session) => observedEffects(session, limit))
   }
 
   resolve(request: ResolveRequest, by: Actor): Promise<ResolveVerdict> {

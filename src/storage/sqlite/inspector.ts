@@ -11,6 +11,7 @@ import type {
   JobPage,
   ListRequest,
   MarkerRow,
+  ObservedEffect,
   QueueChange,
   QueueRow,
   ResolveRequest,
@@ -27,8 +28,8 @@ import type { LedgerRecord } from '../../core/ledger.ts'
 import type { MetricQuery, MetricSeries } from '../../core/metrics.ts'
 import type { JobTypeRow } from '../../core/storage.ts'
 import {
-  getJob,
   countJobs,
+  getJob,
   getMarker,
   listAudit,
   listJobs,
@@ -39,7 +40,7 @@ import {
   readSchema,
 } from './statements/inspect.ts'
 import { cancelJob, purge, resurrect, retryNow, setQueue } from './statements/operate.ts'
-import { listEffects } from './statements/list-effects.ts'
+import { listEffects, observedEffects } from './statements/list-effects.ts'
 import { readMetrics } from './statements/metrics.ts'
 import { resolve } from './statements/resolve.ts'
 import { readUpkeep } from './statements/upkeep.ts'
@@ -65,12 +66,12 @@ export class SqliteInspector implements Inspector {
     return this.#access.read('inspector.list', ({ session }) => listJobs(session, request))
   }
 
-  queues(): Promise<readonly QueueRow[]> {
-    return this.#access.read('inspector.queues', ({ session, nowMs }) => listQueues(session, nowMs))
   count(request: CountRequest): Promise<BoundedCount> {
     return this.#access.read('inspector.count', ({ session }) => countJobs(session, request))
   }
 
+  queues(): Promise<readonly QueueRow[]> {
+    return this.#access.read('inspector.queues', ({ session, nowMs }) => listQueues(session, nowMs))
   }
 
   workers(): Promise<readonly WorkerRow[]> {
@@ -107,6 +108,10 @@ export class SqliteInspector implements Inspector {
 
   effects(jobId: string): Promise<readonly LedgerRecord[]> {
     return this.#access.read('inspector.effects', ({ session }) => listEffects(session, jobId))
+  }
+
+  observedEffects(limit: number): Promise<readonly ObservedEffect[]> {
+    return this.#access.read('inspector.observedEffects', ({ session }) => observedEffects(session, limit))
   }
 
   resolve(request: ResolveRequest, by: Actor): Promise<ResolveVerdict> {

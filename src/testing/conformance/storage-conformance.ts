@@ -28,6 +28,7 @@ import { ledgerPruneCases } from './ledger-prune-cases.ts'
 import { lifecycleCases } from './lifecycle-cases.ts'
 import { livenessCases } from './liveness-cases.ts'
 import { metricCases } from './metric-cases.ts'
+import { observedCases } from './observed-cases.ts'
 import { operatorCases } from './operator-cases.ts'
 import { queueCases } from './queue-cases.ts'
 import { raceCases } from './race-cases.ts'
@@ -65,6 +66,7 @@ export const conformanceGroups: readonly CaseGroup[] = [
   raceCases,
   inspectCases,
   lookupCases,
+  observedCases,
   operatorCases,
   resurrectCases,
   resolveCases,

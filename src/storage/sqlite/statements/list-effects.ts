@@ -1,6 +1,7 @@
 /** The ledger as operators read it. */
+import type { ObservedEffect } from '../../../core/inspector.ts'
 import type { LedgerRecord } from '../../../core/ledger.ts'
-import { ledgerRecord, type LedgerRow } from '../../ledger-mapping.ts'
+import { ledgerRecord, observedFrom, type LedgerRow, type ObservedRow } from '../../ledger-mapping.ts'
 import type { Session } from '../session.ts'
 
 const selectKeyRef = `SELECT coalesce(key_hash, 'job:' || id) AS ref FROM chokaq_jobs_hot WHERE id = ?
@@ -15,4 +16,28 @@ export function listEffects(session: Session, jobId: string): readonly LedgerRec
   const ref = session.get<{ readonly ref: string }>(selectKeyRef, jobId, jobId, jobId)?.ref
   if (ref === undefined) return []
   return session.all<LedgerRow>(selectLedger, ref).map(ledgerRecord)
+}
+
+const call = 'job_id, key_ref, generation, name, item, state, provider_key, kind'
+// Both looks are at the end of an index, however much is recorded; the type of a call stands with its job.
+const selectObserved = `
+  WITH recent AS MATERIALIZED (SELECT * FROM (
+      SELECT * FROM (SELECT ${call} FROM chokaq_effects INDEXED BY chokaq_effects_age
+        WHERE state NOT IN ('open', 'ambiguous') ORDER BY opened_at DESC LIMIT ?)
+      UNION ALL SELECT * FROM (SELECT ${call} FROM chokaq_effects INDEXED BY chokaq_effects_doubt
+        WHERE state IN ('open', 'ambiguous') LIMIT ?))
+    WHERE kind = 'effect'),
+  doubled AS (SELECT key_ref, generation, name, item FROM recent WHERE state = 'done' GROUP BY 1, 2, 3, 4
+    HAVING count(*) > 1 AND (count(provider_key) < count(*) OR count(DISTINCT provider_key) > 1)),
+  typed AS MATERIALIZED (SELECT r.*, coalesce(
+      (SELECT h.type FROM chokaq_jobs_hot h WHERE h.id = r.job_id),
+      (SELECT a.type FROM chokaq_jobs_archive a WHERE a.id = r.job_id),
+      (SELECT d.type FROM chokaq_jobs_dlq d WHERE d.id = r.job_id)) AS type FROM recent r)
+  SELECT t.type, t.name, t.state, count(*) AS calls, count(t.provider_key) AS keyed,
+    sum(t.state = 'done' AND EXISTS (SELECT 1 FROM doubled d WHERE d.key_ref = t.key_ref
+      AND d.generation = t.generation AND d.name = t.name AND d.item = t.item)) AS doubled
+  FROM typed t WHERE t.type IS NOT NULL GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`
+
+export function observedEffects(session: Session, limit: number): readonly ObservedEffect[] {
+  return observedFrom(session.all<ObservedRow>(selectObserved, limit, limit))
 }
