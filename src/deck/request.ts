@@ -67,8 +67,13 @@ export type Body = Readonly<Record<string, unknown>>
 export function optionalText(body: Body, name: string, maxLength = maxTextLength): string | undefined {
   const value = Object.hasOwn(body, name) ? body[name] : undefined
   if (value === undefined || value === null) return undefined
-  if (typeof value === 'string' && value.length <= maxLength && value.isWellFormed()) return value
+  if (typeof value === 'string' && isStorable(value, maxLength)) return value
   throw invalid(`${name} must be a text of at most ${maxLength} characters.`)
+}
+
+/** NUL and halves of surrogate pairs are in no stored text, and PostgreSQL refuses to be asked for them. */
+function isStorable(text: string, maxLength: number): boolean {
+  return text.length <= maxLength && text.isWellFormed() && !text.includes('\0')
 }
 
 /** Why, for the audit log; one line, because logs are read line by line. */
@@ -134,14 +139,12 @@ export function filterOfBody(value: unknown): JobFilterView {
 }
 
 function checkedText(name: string, value: string): string {
-  if (value.length <= maxTextLength && value.isWellFormed()) return value
+  if (isStorable(value, maxTextLength)) return value
   throw invalid(`${name} must be a text of at most ${maxTextLength} characters.`)
 }
 
-/** What the storage understands. NUL is in no stored text of this kind, and PostgreSQL refuses to be asked for it. */
+/** What the storage understands. */
 export function jobFilter(pillar: Pillar, view: JobFilterView): JobFilter {
-  if (Object.values(view).some((value: string) => value.includes('\0')))
-    throw invalid('A filter holds a NUL character.')
   const { type, queue, key, tag, state, reason, review, from, before } = view
   return {
     ...(type === undefined ? {} : { type }),

@@ -174,7 +174,7 @@ async function audit({ context, query }: Asked): Promise<unknown> {
   return read.audit(context, {
     limit,
     beforeId: before === '' ? undefined : Number(before),
-    subject: subject === '' ? undefined : subject?.replaceAll('\0', ''),
+    subject: subject === '' ? undefined : subject,
   })
 }
 

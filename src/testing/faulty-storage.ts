@@ -3,7 +3,7 @@
  * reply is lost), or never answering. The engine cannot tell the three apart, and must be right in all of them.
  */
 import { ChokaQError } from '../core/errors.ts'
-import type { Inspector } from '../core/inspector.ts'
+import type { Inspector, InspectorReader, ReaderOptions } from '../core/inspector.ts'
 import type { Runtime } from '../core/runtime.ts'
 import type { Storage, StorageDriver } from '../core/storage.ts'
 
@@ -18,7 +18,6 @@ export type FaultPlan = (call: StorageCall) => StorageFault
 const untouched: ReadonlySet<string> = new Set([
   'capabilities',
   'inspector',
-  'openReader',
   'onWake',
   'enqueueSync',
   'completeSync',
@@ -33,8 +32,17 @@ export function faultyStorage(storage: Storage, plan: FaultPlan): Storage {
 export function faultyDriver(driver: StorageDriver, plan: FaultPlan): StorageDriver {
   const inspector = withFaults(driver.inspector, new Set(), (name) => plan(`inspector.${name as keyof Inspector}`))
   const faulty = withFaults(driver, untouched, (name) => plan(name as Exclude<StorageCall, `inspector.${string}`>))
+  const openReader = (options: ReaderOptions): InspectorReader | undefined => {
+    const reader = driver.openReader?.(options)
+    if (reader === undefined) return undefined
+    const reads = withFaults(reader.reads, new Set(), (name) => plan(`inspector.${name as keyof Inspector}`))
+    return { reads, close: () => reader.close() }
+  }
   return new Proxy(faulty, {
-    get: (target, name) => (name === 'inspector' ? inspector : (Reflect.get(target, name, target) as unknown)),
+    get(target, name) {
+      if (name === 'inspector') return inspector
+      return name === 'openReader' ? openReader : (Reflect.get(target, name, target) as unknown)
+    },
   })
 }
 
