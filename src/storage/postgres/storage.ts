@@ -1,6 +1,6 @@
 /** The StorageDriver over one PostgreSQL database: connects with the first use and runs each verb in its own lane. */
 import { CounterSum, type CounterRow } from '../../core/counters.ts'
-import { ChokaQError, hasCode } from '../../core/errors.ts'
+import { ChokaQError } from '../../core/errors.ts'
 import type { Inspector, InspectorReader, ReaderOptions } from '../../core/inspector.ts'
 import type { FetchedJob, NewJob } from '../../core/job.ts'
 import type { Lease } from '../../core/lease.ts'
@@ -35,6 +35,7 @@ import type {
 } from '../../core/storage.ts'
 import type { ConnectionSettings } from './connection.ts'
 import { enqueueBatch } from './enqueue-batch.ts'
+import { Fetcher } from './fetcher.ts'
 import { runHandlerTransaction } from './handler-transaction.ts'
 import { PostgresInspector } from './inspector.ts'
 import { install } from './install.ts'
@@ -47,7 +48,7 @@ import { Session } from './session.ts'
 import { buryOnArrival } from './statements/bury-on-arrival.ts'
 import { claim } from './statements/claim.ts'
 import { enqueueAll } from './statements/enqueue.ts'
-import { type Allowance, busyQueues, busyTypes, fetch, lockQueue, maxUnaskedTypes } from './statements/fetch.ts'
+import { busyQueues } from './statements/fetch.ts'
 import { ledger } from './statements/ledger.ts'
 import {
   disown,
@@ -90,8 +91,7 @@ export class PostgresStorageDriver implements StorageDriver {
   readonly #transactions: Transactions
   readonly #wake: Wake
   readonly #lanes: Readonly<Record<'main' | 'settle' | 'beat' | 'handler', Lane>>
-  /** Queues that had a limit when they were last asked. */
-  readonly #limited = new Set<string>()
+  readonly #fetcher: Fetcher
   #installing: Promise<void> | undefined
   #isInstalled = false
   readonly #readers: InspectorReader[] = []
@@ -111,6 +111,7 @@ export class PostgresStorageDriver implements StorageDriver {
       if (tx.jobsBecameReady) this.#wake.notify()
     }
     this.#transactions = new Transactions({ runtime, settings, schema, onCommit })
+    this.#fetcher = new Fetcher((unit) => this.#run('fetch', this.#lanes.main, unit), runtime.clock)
     this.#wake = new Wake({
       runtime,
       settings,
@@ -186,45 +187,7 @@ export class PostgresStorageDriver implements StorageDriver {
 
   async fetch(request: FetchRequest): Promise<readonly FetchedJob[]> {
     await this.#open('fetch')
-    const { queue, policies } = request
-    const isLimited = this.#limited.has(queue)
-    const types =
-      isLimited || policies.length > maxUnaskedTypes
-        ? await this.#run('fetch', this.#lanes.main, { ...one, work: ({ session }) => busyTypes(session, request) })
-        : policies.map(({ type }) => type)
-    if (types.length === 0 || request.limit <= 0) return []
-    if (isLimited) return this.#fetchLimited(request, types)
-    const fetched = await this.#run('fetch', this.#lanes.main, {
-      isOneStatement: true,
-      beforeCommit: 'fetch-before-commit',
-      committed: 'fetch-committed',
-      work: (tx) => fetch(tx, request, types, false),
-    })
-    if (!fetched.isLimited) return fetched.jobs
-    this.#limited.add(queue)
-    return this.#fetchLimited(request, types)
-  }
-
-  async #fetchLimited(request: FetchRequest, types: readonly string[]): Promise<readonly FetchedJob[]> {
-    const { queue } = request
-    const work = async (tx: Transaction): Promise<{ allowed: Allowance; jobs: readonly FetchedJob[] }> => {
-      const allowed = await lockQueue(tx.session, request)
-      if (allowed.count <= 0) return { allowed, jobs: [] }
-      return { allowed, jobs: (await fetch(tx, { ...request, limit: allowed.count }, types, true)).jobs }
-    }
-    try {
-      const { allowed, jobs } = await this.#run('fetch', this.#lanes.main, {
-        work,
-        beforeCommit: 'fetch-before-commit',
-        committed: 'fetch-committed',
-      })
-      if (!allowed.isLimited) this.#limited.delete(queue)
-      return jobs
-    } catch (error) {
-      // Others stand in line for the queue's row; the next poll asks again.
-      if (hasCode(error, 'CHOKAQ_STORAGE_BUSY')) return []
-      throw error
-    }
+    return this.#fetcher.fetch(request)
   }
 
   busyQueues(request: BusyQueuesRequest): Promise<readonly string[]> {
@@ -333,11 +296,13 @@ export class PostgresStorageDriver implements StorageDriver {
       work: ({ session }) => hasLost(session, request.deadWorkerIds),
     })
     if (!isWorth) return []
-    return this.#run('rescue', lane, {
+    const rescued = await this.#run('rescue', lane, {
       work: (tx) => rescue(tx, request),
       beforeCommit: 'rescue-before-commit',
       committed: 'rescue-committed',
     })
+    if (rescued.length > 0) this.#fetcher.forgetFronts()
+    return rescued
   }
 
   promote(request: { readonly limit: number }): Promise<Promotion> {

@@ -24,6 +24,7 @@
 import type { FetchedJob } from '../../../core/job.ts'
 import type { BusyQueuesRequest, FetchRequest, TypePolicy } from '../../../core/storage.ts'
 import { fetchedJob, type FetchableRow } from '../../row-mapping.ts'
+import { type Fronts, unknownFront } from '../fetch-fronts.ts'
 import type { Session } from '../session.ts'
 import type { Transaction } from '../transactions.ts'
 import { histogramLabelOf } from './histogram.ts'
@@ -59,10 +60,30 @@ const laneColumns =
   'ctid AS place, id, priority, run_at, type, crash_count, suspect, key_hash, key_computed, first_started_at, cancel_requested_at'
 
 // The number of rows is a plain parameter, never an expression: the planner has to know that it is small.
-function lane(typeParameter: number): string {
+function lane(typeParameter: number, condition = 'true', name = `lane${typeParameter}`): string {
   return `SELECT * FROM (SELECT ${laneColumns} FROM chokaq.jobs_hot WHERE state = 'pending' AND queue = $1
-    AND type = $${typeParameter} AND (SELECT is_free FROM q)
-    ORDER BY priority DESC, run_at, id LIMIT $2 FOR UPDATE SKIP LOCKED) lane${typeParameter}`
+    AND type = $${typeParameter} AND ${condition} AND (SELECT is_free FROM q)
+    ORDER BY priority DESC, run_at, id LIMIT $2 FOR UPDATE SKIP LOCKED) ${name}`
+}
+
+/** The parameters of a lane that is entered at its front: type, priority, and the times above, at and below it. */
+const frontParameters = 5
+const laneConditions = (at: (n: number) => string): readonly string[] => [
+  `priority > ${at(1)}::smallint AND run_at >= ${at(2)}::bigint`,
+  `priority = ${at(1)}::smallint AND run_at >= ${at(3)}::bigint`,
+  `priority < ${at(1)}::smallint AND run_at >= ${at(4)}::bigint`,
+]
+
+/**
+ * A lane in three parts, each of which begins behind what is known to be taken: see fetch-fronts.ts. The parts stand in the
+ * order of the lane and are read one after the other, so the lower ones are not touched while there is enough above.
+ */
+function laneFromFront(n: number): string {
+  const first = 5 + n * frontParameters
+  const parts = laneConditions((offset) => `$${first + offset}`).map((condition, part) =>
+    lane(first, condition, `lane${n}part${part}`),
+  )
+  return `SELECT * FROM (${parts.join('\n    UNION ALL ')} LIMIT $2) lane${n}`
 }
 
 const selectQueue = `SELECT coalesce(s.paused, false) AS paused, s.max_concurrency IS NOT NULL AS limited,
@@ -72,12 +93,14 @@ const heldQueue = 'SELECT false AS paused, true AS limited, true AS is_free'
 
 const fetchTexts = new Map<string, string>()
 
-/** $1 queue, $2 how many, $3 worker, $4 policies, $5 … the types. */
-function fetchText(typeCount: number, isHeld: boolean): string {
-  const id = `${typeCount}/${isHeld}`
+/** $1 queue, $2 how many, $3 worker, $4 policies, $5 … the types, or each with its front. */
+function fetchText(typeCount: number, isHeld: boolean, isWhole: boolean): string {
+  const id = `${typeCount}/${isHeld}/${isWhole}`
   const known = fetchTexts.get(id)
   if (known !== undefined) return known
-  const lanes = Array.from({ length: typeCount }, (_, n) => lane(n + 5)).join('\n    UNION ALL ')
+  const lanes = Array.from({ length: typeCount }, (_, n) => (isWhole ? lane(n + 5) : laneFromFront(n))).join(
+    '\n    UNION ALL ',
+  )
   const made = `
   WITH c AS MATERIALIZED (SELECT chokaq.now_ms() AS now),
   q AS MATERIALIZED (${isHeld ? heldQueue : selectQueue}),
@@ -107,12 +130,13 @@ function fetchText(typeCount: number, isHeld: boolean): string {
     UNION ALL
     SELECT fetched_at, count(*), 'lag', queue, type, ${histogramLabelOf('fetched_at - run_at')} FROM u
     WHERE fast_started GROUP BY 1, 4, 5, 6)
-  SELECT q.limited, q.paused, u.id::text AS id, u.token, u.type, u.queue, u.payload::text AS payload, u.priority,
+  SELECT q.limited, q.paused, c.now AS at_ms, pg_stat_get_dead_tuples('chokaq.jobs_hot'::regclass) AS dead_count,
+    u.id::text AS id, u.token, u.type, u.queue, u.payload::text AS payload, u.priority,
     array_to_json(u.tags)::text AS tags, u.tenant, encode(u.key_hash, 'hex') AS key_hash, u.key_prefix, u.key_scope,
     u.fingerprint, u.generation, u.attempt - u.fast_started::int AS attempt, u.failure_count, u.crash_count, u.suspect,
     u.created_at, u.run_at, u.first_started_at, u.trace_context,
     CASE WHEN u.fast_started THEN u.started_at END AS fast_started_at
-  FROM q LEFT JOIN u ON true`
+  FROM q CROSS JOIN c LEFT JOIN u ON true`
   fetchTexts.set(id, made)
   return made
 }
@@ -129,21 +153,46 @@ interface EmptyRow {
 interface QueueFacts {
   readonly limited: number
   readonly paused: number
+  readonly at_ms: number
+  readonly dead_count: number
 }
 
 export interface Fetched {
   readonly jobs: readonly FetchedJob[]
+  /** The database's time of the statement. */
+  readonly atMs: number
+  /** The lanes were looked at: the queue is not paused, and has no limit or is held. */
+  readonly hasLooked: boolean
+  /** Dead rows among the hot ones, as the server estimates them. */
+  readonly deadCount: number
   /** The queue has a limit: its row has to be locked first. */
   readonly isLimited: boolean
 }
 
+const isPending = `h.state = 'pending' AND h.queue = $1 AND h.type = t.type`
 const selectBusyTypes = `SELECT t.type FROM json_array_elements_text($2::text::json) AS t(type)
-  WHERE EXISTS (SELECT FROM chokaq.jobs_hot h WHERE h.state = 'pending' AND h.queue = $1 AND h.type = t.type)`
+  WHERE EXISTS (SELECT FROM chokaq.jobs_hot h WHERE ${isPending})`
+const frontColumns = ['type', 'priority', 'above', 'same', 'below']
+const selectBusyFromFronts = `SELECT t.type
+  FROM json_to_recordset($2::text::json) AS t(type text, priority smallint, above bigint, same bigint, below bigint)
+  WHERE ${laneConditions((n) => `t.${frontColumns[n] ?? ''}`)
+    .map((condition) => `EXISTS (SELECT FROM chokaq.jobs_hot h WHERE ${isPending} AND ${condition})`)
+    .join(' OR ')}`
 
-/** The types that have something pending. */
-export async function busyTypes(session: Session, request: FetchRequest): Promise<readonly string[]> {
-  const types = request.policies.map(({ type }) => type)
-  const rows = await session.all<{ readonly type: string }>(selectBusyTypes, request.queue, JSON.stringify(types))
+/** The types that have something pending, with the fronts something behind them. */
+export async function busyTypes(
+  session: Session,
+  { queue, policies }: FetchRequest,
+  fronts: Fronts | undefined,
+): Promise<readonly string[]> {
+  const asked =
+    fronts === undefined
+      ? policies.map(({ type }) => type)
+      : policies.map(({ type }) =>
+          Object.fromEntries(frontValues(type, fronts).map((value, n) => [frontColumns[n] ?? '', value])),
+        )
+  const text = fronts === undefined ? selectBusyTypes : selectBusyFromFronts
+  const rows = await session.all<{ readonly type: string }>(text, queue, JSON.stringify(asked))
   return rows.map(({ type }) => type)
 }
 
@@ -183,6 +232,12 @@ export async function lockQueue(session: Session, { queue, limit }: FetchRequest
   return { count: row.paused === 1 ? 0 : Math.min(limit, max - row.owned), isLimited: true }
 }
 
+/** The lanes that a fetch looks at: whole, or from the fronts. */
+export interface Lanes {
+  readonly types: readonly string[]
+  readonly fronts: Fronts | undefined
+}
+
 /**
  * fetch: pending -> fetched, or -> processing where the fetch itself may start the row (fast start)
  * Precondition: the queue is not paused and below its limit, counting fetched and processing rows of all workers.
@@ -192,21 +247,28 @@ export async function lockQueue(session: Session, { queue, limit }: FetchRequest
 export async function fetch(
   tx: Transaction,
   request: FetchRequest,
-  types: readonly string[],
+  { types, fronts }: Lanes,
   isHeld: boolean,
 ): Promise<Fetched> {
   const { queue, limit, workerId, policies } = request
   const rows = await tx.session.all<(TakenRow | EmptyRow) & QueueFacts>(
-    fetchText(types.length, isHeld),
+    fetchText(types.length, isHeld, fronts === undefined),
     queue,
     Math.max(0, Math.trunc(limit)),
     workerId,
     policyText(policies),
-    ...types,
+    ...(fronts === undefined ? types : types.flatMap((type) => frontValues(type, fronts))),
   )
   const isLimited = rows.some(({ limited, paused }) => limited === 1 && paused === 0)
   const taken = rows.filter((row): row is TakenRow & QueueFacts => row.id !== null)
-  return { isLimited, jobs: taken.sort(inQueueOrder).map(jobOf) }
+  const { at_ms: atMs = 0, dead_count: deadCount = 0 } = rows[0] ?? {}
+  const hasLooked = rows.length > 0 && (isHeld || rows.every((row) => row.limited === 0 && row.paused === 0))
+  return { isLimited, jobs: taken.sort(inQueueOrder).map(jobOf), atMs, deadCount, hasLooked }
+}
+
+function frontValues(type: string, fronts: Fronts): readonly (string | number)[] {
+  const { priority, aboveMs, sameMs, belowMs } = fronts.get(type) ?? unknownFront
+  return [type, priority, aboveMs, sameMs, belowMs]
 }
 
 /** An UPDATE returns its rows in an order of its own. Ids are compared as the database compares them: as bytes. */
