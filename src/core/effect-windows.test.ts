@@ -70,6 +70,11 @@ describe('the windows of an effect', () => {
       handler({ provider: short('2m') }),
       { refusals: ['window-over-margin'], warnings: ['window-fits-lifetime'] },
     ],
+    [
+      'a window as long as its margin',
+      handler({ provider: short('100s'), callTimeout: '79s', reconcile }),
+      { refusals: ['window-over-margin'], warnings: [] },
+    ],
     ['a window just over its margin', handler({ provider: short('3m'), reconcile }), { refusals: [], warnings: [] }],
     [
       'a reconcile believed too early',

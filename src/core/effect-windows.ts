@@ -32,7 +32,8 @@ const checks: readonly Check[] = [
   {
     rule: 'window-over-margin',
     threatens: 'safety',
-    holds: (effect, w) => effect.provider.keyed === undefined || keyStillSafe(effect, 0, boundsOf(w)),
+    holds: (effect, w) =>
+      effect.provider.keyed === undefined || effect.provider.keyed.windowMs > windowMarginMs(effect, boundsOf(w)),
     text: (effect, w) =>
       `${effect.provider.name} remembers a key for ${formatMs(effect.provider.keyed?.windowMs ?? 0)}, and a repeat needs a margin of ${formatMs(windowMarginMs(effect, boundsOf(w)))}: one call (${formatMs(effect.callTimeoutMs)}), the self-fence (${formatMs(w.fenceMs)}) and 1 % of the window. No repeat would ever be safe. Shorten callTimeout, or describe the provider with noKey.`,
   },

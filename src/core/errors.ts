@@ -76,9 +76,9 @@ const registry = {
   CHOKAQ_COMPLETE_TWICE: (d: { jobId: string }) =>
     `Job ${d.jobId} was completed in a transaction already; do nothing after it.`,
   CHOKAQ_COMPLETE_NOT_RETURNED: (d: { jobId: string }) =>
-    `The handler of job ${d.jobId} called ctx.completeSync but did not return its value. Return what completeSync gives.`,
+    `The handler of job ${d.jobId} completed it in a transaction but did not return what that gave. Return what ctx.complete (or ctx.completeSync) gives.`,
   CHOKAQ_COMPLETE_ROLLED_BACK: (d: { jobId: string }) =>
-    `The handler of job ${d.jobId} returned what completeSync gave, but its transaction did not commit: nothing was recorded. Let the error of the transaction reach the engine.`,
+    `The handler of job ${d.jobId} returned what ctx.complete (or ctx.completeSync) gave, but its transaction did not commit: nothing was recorded. Let the error of the transaction reach the engine.`,
   CHOKAQ_COMPLETE_IN_DOUBT: (d: { jobId: string }) =>
     `Job ${d.jobId} was not completed in the transaction: nobody knows what one of its effects did. Let the errors of effects end the handler.`,
   CHOKAQ_EFFECT_IN_DOUBT: (d: { effect: string; jobId: string; why: string }) =>

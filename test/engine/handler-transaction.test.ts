@@ -51,7 +51,7 @@ describe.each([sqliteInMemory, sqliteOnFile])('ctx.transactionSync on $name', (k
     expect(await world.job(id)).toMatchObject({ state: 'completed', attempt: 2 })
   })
 
-  test('refuses a promise, a name used twice, and an effect inside', async () => {
+  test('refuses a promise, one inside another, a name used twice, and an effect inside', async () => {
     const world = open()
     const codes: unknown[] = []
     const codeOf = (call: () => unknown): void => {
@@ -67,7 +67,7 @@ describe.each([sqliteInMemory, sqliteOnFile])('ctx.transactionSync on $name', (k
       whenInterrupted: 'resume',
       async run(_p, ctx) {
         codeOf(() => ctx.transactionSync('late', async () => undefined))
-        ctx.transactionSync('once', () => undefined)
+        ctx.transactionSync('once', () => codeOf(() => ctx.transactionSync('nested', () => undefined)))
         codeOf(() => ctx.transactionSync('once', () => undefined))
         let inside: Promise<unknown> = Promise.resolve()
         ctx.transactionSync('effect', () => {
@@ -79,7 +79,12 @@ describe.each([sqliteInMemory, sqliteOnFile])('ctx.transactionSync on $name', (k
     })
     await world.chokaq.enqueue(capture, { paymentId: 'p1' })
     await world.drain([handler])
-    expect(codes).toEqual(['CHOKAQ_TX_UNSUPPORTED', 'CHOKAQ_CHECKPOINT_REPEATED', 'CHOKAQ_EFFECT_IN_TRANSACTION'])
+    expect(codes).toEqual([
+      'CHOKAQ_TX_UNSUPPORTED',
+      'CHOKAQ_TX_UNSUPPORTED',
+      'CHOKAQ_CHECKPOINT_REPEATED',
+      'CHOKAQ_EFFECT_IN_TRANSACTION',
+    ])
   })
 })
 
@@ -150,6 +155,20 @@ describe('on PostgreSQL', () => {
     }, soonAgain)
     expect(await run(handler)).toMatchObject({ state: 'completed', attempt: 1 })
     expect(thrown).toEqual(['23505'])
+    expect(await rows()).toEqual([])
+  })
+
+  test('ctx.transaction inside another is refused, because it would commit by itself', async () => {
+    const refusals: unknown[] = []
+    const handler = capturing(async (_p, ctx) => {
+      await ctx.transaction('outer', async () => {
+        const inner = ctx.transaction('inner', async (tx) => void (await tx.query(`INSERT INTO ${table} VALUES ('x')`)))
+        await inner.catch((error: unknown) => refusals.push(error))
+      })
+      return { chargeId: 'c' }
+    }, soonAgain)
+    expect(await run(handler)).toMatchObject({ state: 'completed', attempt: 1 })
+    expect(refusals).toMatchObject([{ code: 'CHOKAQ_TX_UNSUPPORTED' }])
     expect(await rows()).toEqual([])
   })
 

@@ -7,7 +7,10 @@ import { statusOf, type Verdict } from '../classify.ts'
 import type { Duration } from '../duration.ts'
 import { defineProvider, noKey, type Provider } from '../provider.ts'
 
-/** Answers that come before anything was accepted. 409 says that the same key is at work: that proves nothing. */
+/**
+ * Answers that come before anything was accepted: how HTTP APIs are built, and by no page of theirs verified. 409 says
+ * that the same key is at work: that proves nothing.
+ */
 function refused(error: unknown): Verdict | undefined {
   const status = statusOf(error)
   if (status === 400 || status === 401 || status === 403 || status === 422 || status === 429) return 'not-executed'
@@ -16,7 +19,8 @@ function refused(error: unknown): Verdict | undefined {
 
 /**
  * Resend. Header `Idempotency-Key`, 1 to 256 characters, 24 hours. 409 for another body under the key and for a
- * concurrent repeat; the first response is stored. Source: resend.com/docs, idempotency keys.
+ * concurrent repeat; the first response is stored. Source: resend.com/docs, idempotency keys. What is stored after an error
+ * is not verified.
  */
 export const resend = defineProvider({
   name: 'resend',
@@ -28,7 +32,7 @@ export const resend = defineProvider({
 
 /**
  * Brevo. Body `headers.idempotencyKey`, a UUID. The documentation has named 15 minutes (2021) and 30 minutes; the shorter
- * one is used here. Source: developers.brevo.com.
+ * one is used here. Source: developers.brevo.com. What is stored after an error is not verified.
  */
 export const brevo = defineProvider({
   name: 'brevo',
@@ -53,7 +57,8 @@ export const sparkpost = defineProvider({
 
 /**
  * SQS and SNS FIFO. `MessageDeduplicationId`, at most 128 characters, a fixed window of 5 minutes, tracked even after the
- * message was received and deleted. Source: the AWS documentation, FIFO deduplication.
+ * message was received and deleted. Source: the AWS documentation, FIFO deduplication. What is kept after an error is not
+ * verified; the call timeout is ours.
  */
 export const sqsFifo = defineProvider({
   name: 'sqs-fifo',

@@ -15,7 +15,7 @@ function property(error: unknown, name: string): unknown {
   }
 }
 
-/** 401, 403 and 429 are answered before anything is executed. */
+/** 401, 403 and 429 are answered before anything is executed: how HTTP APIs are built, and by no page of theirs verified. */
 function refusedAtTheDoor(status: number | undefined): Verdict | undefined {
   return status === 401 || status === 403 || status === 429 ? 'not-executed' : undefined
 }
@@ -23,8 +23,9 @@ function refusedAtTheDoor(status: number | undefined): Verdict | undefined {
 /**
  * Stripe, API v1. Header `Idempotency-Key`, at most 255 characters, remembered for at least 24 hours and then pruned, so
  * that a later repeat is executed anew. The first status and body are stored once execution began, a 500 included; the
- * same key with other parameters is refused (400, `idempotency_error`); a concurrent one gets 409.
- * Source: docs.stripe.com/api/idempotent_requests.
+ * same key with other parameters is refused (400, `idempotency_error`); a concurrent one gets 409. A card error (402) is
+ * final. Sources: docs.stripe.com/api/idempotent_requests, docs.stripe.com/api/errors. That every other 400 came before
+ * execution is not verified.
  *
  * Pass `idempotencyKey` to every call yourself: the SDK's own automatic key is new for every call of yours.
  */
@@ -48,7 +49,8 @@ export const stripe = defineProvider({
 /**
  * PayPal Orders v2. Header `PayPal-Request-Id`, 1 to 108 characters, remembered for 6 hours (up to 72 by agreement). A
  * repeat answers with the latest status of the first request; of two concurrent ones the second may fail.
- * Source: the OpenAPI description of Orders v2. What is stored after an error is not verified.
+ * Source: the OpenAPI description of Orders v2. What is stored after an error is not verified, nor that a 400 came before
+ * execution and that a 422 is final.
  */
 export const paypalOrders = defineProvider({
   name: 'paypal-orders',
@@ -60,7 +62,8 @@ export const paypalOrders = defineProvider({
 
 /**
  * PayPal Payments v2 (capture, refund, void). Header `PayPal-Request-Id`, 1 to 108 characters, remembered for 45 days.
- * Source: the OpenAPI description of Payments v2. What is stored after an error is not verified.
+ * Source: the OpenAPI description of Payments v2. Not verified: what is stored after an error, that a 400 came before
+ * execution, and that a 422 is final.
  */
 export const paypalPayments = defineProvider({
   name: 'paypal-payments',
@@ -101,7 +104,8 @@ function issuesOf(error: unknown): readonly string[] {
 /**
  * Adyen. Header `Idempotency-Key`, at most 64 characters, per company account and not across regions. The documentation
  * has named at least 31 days and, on another page, 7 (not verified): the shorter one is used here.
- * Source: docs.adyen.com, API idempotency. What is stored after an error is not verified.
+ * Source: docs.adyen.com, API idempotency. Not verified: what is stored after an error, and that a 400 or 422 came before
+ * execution.
  */
 export const adyen = defineProvider({
   name: 'adyen',
@@ -118,7 +122,8 @@ export const adyen = defineProvider({
 /**
  * Square. Body field `idempotency_key`, at most 45 characters. The first successful response is stored; reuse with other
  * parameters answers `IDEMPOTENCY_KEY_REUSED`. The window is not documented (not verified): one day is assumed.
- * Source: developer.squareup.com, idempotency.
+ * Source: developer.squareup.com, idempotency. The length is that of refunds. Not verified: that a 402 is final, and that a
+ * 400 came before execution.
  */
 export const square = defineProvider({
   name: 'square',
@@ -136,7 +141,7 @@ export const square = defineProvider({
 /**
  * Checkout.com. Header `Cko-Idempotency-Key`, remembered for 24 hours (a sandbox has used 120 seconds). Only 2xx answers
  * are stored: a 4xx or 5xx is executed again. A concurrent repeat gets 429 and should wait 30 seconds.
- * Source: the Checkout.com documentation, idempotency. The key's length is not verified.
+ * Source: the Checkout.com documentation, idempotency. Not verified: the key's length, and that a 422 came before execution.
  */
 export const checkoutCom = defineProvider({
   name: 'checkout.com',
@@ -155,7 +160,7 @@ export const checkoutCom = defineProvider({
 /**
  * Mangopay. Header `Idempotency-Key`, 16 to 36 letters, digits and hyphens, remembered for 24 hours. A repeat answers
  * 409 and the original must be fetched separately: give the effect a `reconcile` that does.
- * Source: docs.mangopay.com, idempotency.
+ * Source: docs.mangopay.com, idempotency. Not verified: what is stored after an error, and that a 400 came before execution.
  */
 export const mangopay = defineProvider({
   name: 'mangopay',

@@ -58,6 +58,12 @@ export class Checkpoints {
 
   #request(name: string): CheckpointRequest {
     refuseUnstorable('name', name, 1)
+    if (isInTransaction()) {
+      throw new ChokaQError('CHOKAQ_TX_UNSUPPORTED', {
+        call: `ctx.transaction("${name}")`,
+        problem: 'it was called inside another one, whose fate it would not share; run one after the other',
+      })
+    }
     if (this.#names.has(name)) throw new ChokaQError('CHOKAQ_CHECKPOINT_REPEATED', { name })
     this.#names.add(name)
     return this.#services.request(name)
