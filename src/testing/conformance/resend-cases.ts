@@ -85,6 +85,27 @@ const resends = fromTable(
   },
 )
 
+// The client gave up, repeated the call, and the job went its way; now the first call arrives after all.
+const lateCalls = fromTable(
+  rows,
+  ({ where }) => `a first call that arrives when its job is ${where} stores nothing`,
+  async (scene, { prepare }) => {
+    const job = keyedJob(scene.runtime, 'order-1', { mayExist: true })
+    await scene.insert(job)
+    await prepare(scene, job)
+    const before = await scene.record(job.id)
+    scene.expect((await scene.send({ ...job, mayExist: false })).kind).not.toBe('inserted')
+    scene.expect(await scene.record(job.id)).toEqual(before)
+    scene.expect(await copies(scene, job.id)).toBe(1)
+    scene.expect(await scene.counter('jobs.enqueued')).toBe(1)
+  },
+)
+
+async function copies(scene: Scene, id: string): Promise<number> {
+  const pillars = await Promise.all([scene.all('hot'), scene.all('archive'), scene.all('dlq')])
+  return pillars.flat().filter((job) => job.id === id).length
+}
+
 const changes: readonly (readonly [string, (scene: Scene, job: NewJob) => NewJob])[] = [
   ['type', (_scene, job) => ({ ...job, type: 'payment.refund.v1' })],
   ['payload', (_scene, job) => ({ ...job, payload: '{"amount":2}' })],
@@ -111,6 +132,7 @@ export const resendCases: CaseGroup = {
   title: 'resend',
   cases: {
     ...resends,
+    ...lateCalls,
     ...reuses,
 
     'a job without a key is recognised by its id': async (scene) => {
@@ -119,6 +141,17 @@ export const resendCases: CaseGroup = {
       scene.expect(await scene.send(job)).toEqual({ kind: 'resent' })
       scene.expect(await scene.all('hot')).toHaveLength(1)
     },
+
+    'a first call without a key that arrives when its job is over stores nothing, and its neighbours are stored':
+      async (scene) => {
+        const { expect } = scene
+        const { lease } = await scene.running()
+        await scene.mustSettle(lease, complete(), 'completed')
+        const job = newJob(scene.runtime, { id: lease.jobId })
+        const other = newJob(scene.runtime)
+        expect(await scene.driver.enqueue([job, other])).toEqual([{ kind: 'resent' }, { kind: 'inserted' }])
+        expect([await copies(scene, job.id), await copies(scene, other.id)]).toEqual([1, 1])
+      },
 
     'a scheduled job sent again keeps its first time': async (scene) => {
       const job = newJob(scene.runtime, { mayExist: true, due: { kind: 'in', delayMs: hour } })

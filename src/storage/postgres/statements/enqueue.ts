@@ -10,6 +10,13 @@
  * first, which the row it may equal in hot prevents, and then looked for in a later statement of the same transaction;
  * if it is found it is deleted again, and nobody has seen it.
  *
+ * A row that is new by its producer's word can be stored, too: its client gave up, repeated it, and the first call arrives
+ * at last. So the insert looks for the id itself, in all three pillars. Whoever moves a job does so in one transaction,
+ * so one snapshot sees it in exactly one of them. Hot is part of it although its index refuses a second row: the index
+ * waits for a job that is leaving, and lets the insert in once it has left. What is not seen is a job whose whole life
+ * falls between the snapshot of this statement and its insert, and rows without a key, for which this matters, are
+ * inserted first and wait for nobody.
+ *
  * Rows come as one JSON text: it is the one parameter that every driver binds alike, and a user's transaction may be of
  * any of them.
  */
@@ -32,25 +39,46 @@ function inLockOrder(jobs: readonly NewJob[]): readonly number[] {
   return marked.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : a.n - b.n)).map(({ n }) => n)
 }
 
-// run_at is never before now: a job that is due since last year would overtake everyone and spoil every lag figure.
+interface Shape {
+  /** Some row has a key: its marker and what is left of its earlier jobs are looked at. */
+  readonly isKeyed: boolean
+  readonly isLarge: boolean
+}
+
+const pillars = ['hot', 'archive', 'dlq'] as const
+const ids = 'ARRAY(SELECT id FROM i)'
+// Of many rows the ids are looked for together; for a few, planning that costs more than it saves. Neither form is ever
+// turned into a join: the tables may be large.
+const knownTogether = `known AS MATERIALIZED (
+    ${pillars.map((pillar) => `SELECT id FROM chokaq.jobs_${pillar} WHERE id = ANY(${ids})`).join(' UNION ALL ')}),`
+const isUnknown = ({ isLarge }: Shape): string =>
+  isLarge
+    ? 'i.id NOT IN (SELECT id FROM known)'
+    : `coalesce(${pillars.map((pillar) => `(SELECT 1 FROM chokaq.jobs_${pillar} k WHERE k.id = i.id)`).join()}) IS NULL`
+const nextGeneration = `greatest(1, m.generation,
+        (SELECT max(d.generation) FROM chokaq.jobs_dlq d WHERE d.key_hash = i.key_hash),
+        (SELECT max(${operationOf}) FROM chokaq.effects e WHERE e.key_ref = i.key))`
 // OFFSET 0 keeps the marker a lookup by index per row; joined, it fell to a hash of the whole table.
-const insertRows = `
+const withMarkers = `LEFT JOIN LATERAL (SELECT k.generation, k.expires_at FROM chokaq.idempotency_markers k
+      WHERE k.key_hash = i.key_hash OFFSET 0) m ON true`
+const isUnmarked = '(m.generation IS NULL OR m.expires_at <= i.now) AND'
+
+// run_at is never before now: a job that is due since last year would overtake everyone and spoil every lag figure.
+const insertRows = (shape: Shape): string => `
   WITH c AS MATERIALIZED (SELECT chokaq.now_ms() AS now),
   i AS MATERIALIZED (
     SELECT r.*, decode(r.key, 'hex') AS key_hash, greatest(c.now + r.wait, r.due) AS run_at, c.now
     FROM json_to_recordset($1::text::json) AS r(${incomingColumns}), c),
+  ${shape.isLarge ? knownTogether : ''}
   put AS (
     INSERT INTO chokaq.jobs_hot (id, state, type, queue, priority, run_at, generation, created_at, tenant, key_hash,
       key_prefix, key_scope, fingerprint, parent_id, trace_context, tags, payload)
     SELECT i.id, CASE WHEN i.run_at <= i.now THEN 'pending' ELSE 'scheduled' END, i.type, i.queue, i.priority, i.run_at,
-      greatest(1, m.generation,
-        (SELECT max(d.generation) FROM chokaq.jobs_dlq d WHERE d.key_hash = i.key_hash),
-        (SELECT max(${operationOf}) FROM chokaq.effects e WHERE e.key_ref = i.key)), i.now,
+      ${shape.isKeyed ? nextGeneration : '1'}, i.now,
       i.tenant, i.key_hash, i.key_prefix, i.key_scope, i.fingerprint, i.parent_id, i.trace_context, i.tags,
       i.payload::json
-    FROM i LEFT JOIN LATERAL (SELECT k.generation, k.expires_at FROM chokaq.idempotency_markers k
-      WHERE k.key_hash = i.key_hash OFFSET 0) m ON true
-    WHERE m.generation IS NULL OR m.expires_at <= i.now
+    FROM i ${shape.isKeyed ? withMarkers : ''}
+    WHERE ${shape.isKeyed ? isUnmarked : ''} ${isUnknown(shape)}
     ORDER BY i.n
     ON CONFLICT DO NOTHING
     RETURNING id, queue, type, state, key_hash),
@@ -58,6 +86,20 @@ const insertRows = `
     INSERT INTO chokaq.worker_counters (at, value, name, queue, type, label)
     SELECT c.now, count(*), 'jobs.enqueued', queue, type, '' FROM put CROSS JOIN c GROUP BY c.now, queue, type)
   SELECT id::text AS id, encode(key_hash, 'hex') AS key, state FROM put`
+
+const largeFrom = 100
+const insertTexts = {
+  keyed: { large: insertRows({ isKeyed: true, isLarge: true }), small: insertRows({ isKeyed: true, isLarge: false }) },
+  plain: {
+    large: insertRows({ isKeyed: false, isLarge: true }),
+    small: insertRows({ isKeyed: false, isLarge: false }),
+  },
+} as const
+
+function insertText(jobs: readonly NewJob[]): string {
+  const texts = jobs.some(({ key }) => key !== undefined) ? insertTexts.keyed : insertTexts.plain
+  return jobs.length >= largeFrom ? texts.large : texts.small
+}
 
 interface InsertedRow {
   readonly id: string
@@ -69,7 +111,7 @@ interface InsertedRow {
 async function insertJobs(tx: Transaction, jobs: readonly NewJob[]): Promise<(EnqueueVerdict | undefined)[]> {
   const order = inLockOrder(jobs)
   const ordered = order.flatMap((n) => jobs[n] ?? [])
-  const rows = await tx.session.all<InsertedRow>(insertRows, rowsOf(ordered))
+  const rows = await tx.session.all<InsertedRow>(insertText(ordered), rowsOf(ordered))
   if (rows.some(({ state }) => state === 'pending')) tx.jobsBecameReady = true
   const inserted = new Set(rows.map(({ id, key }) => `${id}/${key ?? ''}`))
   const verdicts: (EnqueueVerdict | undefined)[] = jobs.map(() => undefined)

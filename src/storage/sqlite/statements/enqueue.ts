@@ -35,7 +35,8 @@ export function enqueue(tx: Transaction, jobs: readonly NewJob[]): readonly Enqu
 
 /** One job of a batch; also how the children of a completed job are stored. Counts what it did. */
 export function enqueueOne(tx: Transaction, job: NewJob, counters: CounterSum): EnqueueVerdict {
-  const known = job.mayExist ? storedBefore(tx.session, job) : undefined
+  // A first call can come late, too: after its repetition was stored and the job is over.
+  const known = job.mayExist || hasLeft(tx.session, job) ? storedBefore(tx.session, job) : undefined
   if (known !== undefined) return known
   if (job.key === undefined) return insertCounted(tx, job, 1, counters)
 
@@ -104,6 +105,14 @@ interface StoredJob {
 const selectStored = ['chokaq_jobs_hot', 'chokaq_jobs_archive', 'chokaq_jobs_dlq']
   .map((table) => `SELECT type, payload, key_hash, key_computed FROM ${table} WHERE id = ?`)
   .join(' UNION ALL ')
+
+const selectLeft = `SELECT EXISTS (SELECT 1 FROM chokaq_jobs_archive WHERE id = ?)
+  OR EXISTS (SELECT 1 FROM chokaq_jobs_dlq WHERE id = ?) AS has_left`
+
+/** Whether the id is of a job that is over. That of a hot job is refused by its index. */
+function hasLeft(session: Session, { id }: NewJob): boolean {
+  return session.get<{ readonly has_left: number }>(selectLeft, id, id)?.has_left === 1
+}
 
 /** Whether the id is taken, and by the same job: the answer to a repeated call whose first reply was lost. */
 function storedBefore(session: Session, job: NewJob): EnqueueVerdict | undefined {
