@@ -4,6 +4,7 @@ import { isJob, type Job } from '../core/contract.ts'
 import { quoted } from '../core/describe-value.ts'
 import { ChokaQError } from '../core/errors.ts'
 import { isHandler, type Handler } from '../core/handler.ts'
+import type { HealthOptions } from '../engine/health.ts'
 import { CliError } from './cli-error.ts'
 import { loadFile, type LoadedModule } from './load-file.ts'
 
@@ -12,9 +13,11 @@ export interface WorkFile {
   /** Options of the worker, checked by whoever uses them. */
   readonly worker: Readonly<Record<string, unknown>>
   readonly client: ClientOptions
+  /** Limits of `/health/ready`, checked by whoever uses them. */
+  readonly health: HealthOptions
 }
 
-/** `export const handlers`, and optionally `worker` and `client`; or the same as members of the default export. */
+/** `export const handlers`, and optionally `worker`, `client` and `health`; or the same as members of the default export. */
 export async function loadWorkFile(file: string, cwd: string): Promise<WorkFile> {
   const loaded = await loadFile(file, cwd)
   const source = sourceOf(loaded)
@@ -39,6 +42,7 @@ export async function loadWorkFile(file: string, cwd: string): Promise<WorkFile>
     handlers: list as readonly Handler[],
     worker,
     client: settings(source['client'], `${file}: "client"`),
+    health: settings(source['health'], `${file}: "health"`),
   }
 }
 

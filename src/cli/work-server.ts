@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { InvalidArgumentError } from 'commander'
 import type { ChokaQ } from '../engine/enqueue/client.ts'
+import type { HealthOptions } from '../engine/health.ts'
 import type { Worker } from '../engine/worker.ts'
 import { healthHandler } from '../http/health.ts'
 import { toNodeListener } from '../http/node.ts'
@@ -26,6 +27,8 @@ export function listenAddress(text: string): ListenAddress {
 export interface ServerParts {
   readonly chokaq: ChokaQ
   readonly worker: Worker
+  /** Limits of `/health/ready`. */
+  readonly health: HealthOptions
   /** A text where there are none: what to do about it. */
   readonly metrics: MetricsEndpoint | string
 }
@@ -63,8 +66,8 @@ export class WorkServer {
   }
 }
 
-function router({ chokaq, worker, metrics }: ServerParts): (request: Request) => Promise<Response> {
-  const health = healthHandler({ chokaq, worker })
+function router({ chokaq, worker, metrics, health: limits }: ServerParts): (request: Request) => Promise<Response> {
+  const health = healthHandler({ ...limits, chokaq, worker })
   return async (request) => {
     const { pathname } = new URL(request.url)
     if (pathname.startsWith('/health/')) return health(request)

@@ -55,7 +55,10 @@ async function work(io: CliIo, out: Output, file: string, flags: Flags): Promise
       const worker = createWorker(workerOptions(chokaq, workFile, flags))
       const metrics = telemetry.metrics ?? telemetry.problem
       if (flags.http !== undefined && typeof metrics === 'string') out.warn(`/metrics ${metrics}`)
-      const server = flags.http && (await WorkServer.open(flags.http, { chokaq, worker, metrics }))
+      const { health } = workFile
+      // Wrong limits are told now, and not by the first probe.
+      if (flags.http !== undefined) await chokaq.health(health)
+      const server = flags.http && (await WorkServer.open(flags.http, { chokaq, worker, metrics, health }))
       if (server !== undefined) print({ name: 'cli.listening', url: server.url })
       try {
         return await new Shift(io, worker, print).run()

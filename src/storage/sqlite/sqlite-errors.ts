@@ -3,9 +3,9 @@ import { ChokaQError } from '../../core/errors.ts'
 
 /**
  * What kind of trouble it is. `row`: the content of one row is refused, its neighbours are fine. `busy`: another
- * connection is in the way. `unknown`: not from the driver at all; passed on unchanged.
+ * connection is in the way. `missing`: the tables are gone. `unknown`: not from the driver at all; passed on unchanged.
  */
-export type SqliteTrouble = 'busy' | 'full' | 'read-only' | 'corrupt' | 'row' | 'failed' | 'unknown'
+export type SqliteTrouble = 'busy' | 'full' | 'read-only' | 'corrupt' | 'row' | 'missing' | 'failed' | 'unknown'
 
 const troubles: Readonly<Record<string, SqliteTrouble>> = {
   SQLITE_BUSY: 'busy',
@@ -23,6 +23,7 @@ const troubles: Readonly<Record<string, SqliteTrouble>> = {
 export function troubleOf(error: unknown): SqliteTrouble {
   const code = sqliteCodeOf(error)
   if (code === undefined) return isBindingError(error) ? 'row' : 'unknown'
+  if (isMissingTable(error)) return 'missing'
   return troubles[primaryCode(code)] ?? 'failed'
 }
 
@@ -41,6 +42,8 @@ export function translated(error: unknown, path: string, waitedMs: number): unkn
       return new ChokaQError('CHOKAQ_STORAGE_READ_ONLY', { path }, options)
     case 'corrupt':
       return new ChokaQError('CHOKAQ_STORAGE_CORRUPT', { path, problem }, options)
+    case 'missing':
+      return new ChokaQError('CHOKAQ_SCHEMA_MISSING', { where: path }, options)
     case 'row':
     case 'failed':
       return new ChokaQError('CHOKAQ_STORAGE_FAILED', { problem }, options)
@@ -63,6 +66,11 @@ function sqliteCodeOf(error: unknown): string | undefined {
 /** SQLITE_BUSY_SNAPSHOT → SQLITE_BUSY: the kinds above are those of the primary codes. */
 function primaryCode(code: string): string {
   return code.split('_').slice(0, 2).join('_')
+}
+
+/** SQLite has no code of its own for it. */
+function isMissingTable(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('no such table: chokaq_')
 }
 
 /** A value that cannot be bound: the driver says so with plain errors of its own. */
