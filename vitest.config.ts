@@ -15,8 +15,8 @@ export default defineConfig({
   // handed the ES module of its dependency (Express gets an is-promise that is no function).
   ssr: { resolve: { conditions: ['chokaq-source', 'node', 'default'] } },
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    globalSetup: ['test/postgres/global-setup.ts'],
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'deck-ui/src/**/*.test.ts'],
+    globalSetup: ['test/postgres/global-setup.ts', 'test/deck/browser/global-setup.ts'],
     setupFiles: ['test/fail-on-console.ts'],
     pool: 'forks',
     testTimeout: 20_000,

@@ -18,7 +18,8 @@ const config: UserConfig = {
     modulePreload: { polyfill: false },
     // Images and fonts as data: addresses would need an exception in the policy.
     assetsInlineLimit: 0,
-    reportCompressedSize: true,
+    // One file: the page is opened once and stays.
+    chunkSizeWarningLimit: 700,
     rolldownOptions: {
       // Marks for servers that render React; here all runs in the browser.
       onLog: (level, log, hear) => (log.code === 'MODULE_LEVEL_DIRECTIVE' ? undefined : hear(level, log)),

@@ -77,7 +77,9 @@ function usePlot(props: LineChartProps, onPoint: (index: number | null) => void)
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [shapeKey, paint])
 
-  useEffect(() => plot.current?.setData(dataOf({ times, lines })), [times, lines])
+  useEffect(() => {
+    plot.current?.setData(dataOf({ times, lines }))
+  }, [times, lines])
   return place
 }
 

@@ -6,10 +6,11 @@ import { Text } from '../text/text.tsx'
 const words = { connecting: 'connecting', live: 'live', stale: 'stale' } as const
 
 export function LiveMark() {
-  const { link } = useLive()
+  const { link, heardAtMs } = useLive()
   return (
     <span className={`live-mark live-${link}`}>
-      <span className="live-dot" />
+      {/* A new dot for each state that came: it pulses once. One that never rests would keep the machine busy all day. */}
+      <span key={heardAtMs} className="live-dot" />
       {words[link]}
     </span>
   )

@@ -21,7 +21,9 @@ export function Shell() {
   const [open, setOpen] = useState<'menu' | 'help' | null>(null)
   useEffect(() => listenForShortcuts({ go, help: () => setOpen('help') }), [go])
   // A new page starts at its top.
-  useEffect(() => scrollTo(0, 0), [path])
+  useEffect(() => {
+    scrollTo(0, 0)
+  }, [path])
 
   return (
     <div className="shell">
