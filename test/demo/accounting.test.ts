@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { claimOutcomes, type ClaimOutcome } from '../../src/core/counters.ts'
 import { account, type Evidence, type JobFact } from '../../src/cli/demo/accounting.ts'
+import type { ClaimFact } from '../../src/cli/demo/claims.ts'
 import { amountOf, paymentAttemptOf } from '../../src/cli/demo/deliveries.ts'
 import { providerOf, type ProviderName } from '../../src/cli/demo/provider/names.ts'
 
@@ -58,6 +60,10 @@ function goodBooks(): Evidence {
     })),
     reconciledJobIds: [],
     decisions: [],
+    claims: claimOutcomes.map((outcome) => {
+      const count = { claimed: 11, completed: 6 }[outcome as string] ?? 0
+      return { outcome, storedCount: count, scrapedCount: count }
+    }),
   }
 }
 
@@ -144,7 +150,27 @@ describe('a planted error', () => {
     return account({ ...books, ...change(books) }).problems
   }
 
+  const uncounted = '6 claims ended as completed, and 5 jobs with a key did'
+  const miscounted = (outcome: ClaimOutcome, change: Partial<ClaimFact>) => (books: Evidence) => ({
+    claims: books.claims.map((claim) => (claim.outcome === outcome ? { ...claim, ...change } : claim)),
+  })
+
   it.each<[string, (books: Evidence) => Partial<Evidence>, string[]]>([
+    [
+      'a scrape that says something else',
+      miscounted('released', { scrapedCount: 1 }),
+      ['/metrics has 1 claims "released", the database 0'],
+    ],
+    [
+      'an outcome that no scrape tells',
+      miscounted('empty_key', { scrapedCount: Number.NaN }),
+      ['/metrics has NaN claims "empty_key", the database 0'],
+    ],
+    [
+      'a conflict of completions',
+      miscounted('complete_conflict', { storedCount: 1, scrapedCount: 1 }),
+      ['1 jobs completed beside another'],
+    ],
     [
       'a double charge',
       ({ charges }) => ({ charges: [...charges, ...charges.slice(0, 1).map((c) => ({ ...c, chargeId: 'ch_again' }))] }),
@@ -180,7 +206,7 @@ describe('a planted error', () => {
     [
       'a lost delivery',
       ({ jobs }) => ({ jobs: jobs.filter(({ id }) => id !== 'charge-d2') }),
-      ['delivery d2 was accepted and is lost'],
+      ['delivery d2 was accepted and is lost', uncounted],
     ],
     [
       'a delivery that was never accepted',
@@ -188,19 +214,19 @@ describe('a planted error', () => {
         sent: sent.map((one) => (one.deliveryId === 'd2' ? { ...one, outcome: 'refused' } : one)),
         jobs: jobs.filter(({ id }) => id !== 'charge-d2'),
       }),
-      ['delivery d2 was never accepted'],
+      ['delivery d2 was never accepted', uncounted],
     ],
     [
       'a job that died',
       ({ jobs }) => ({
         jobs: jobs.map((one) => (one.id === 'order-d1' ? { ...one, state: 'dead', reason: 'Interrupted' } : one)),
       }),
-      ['order job order-d1 is dead: Interrupted'],
+      ['order job order-d1 is dead: Interrupted', uncounted],
     ],
     [
       'a job that never ended',
       ({ jobs }) => ({ jobs: jobs.map((one) => (one.id === 'order-d1' ? { ...one, state: 'scheduled' } : one)) }),
-      ['order job order-d1 is still scheduled'],
+      ['order job order-d1 is still scheduled', uncounted],
     ],
     ['a missing order', ({ orders }) => ({ orders: orders.slice(1) }), ['pa_d1 has no order']],
     [

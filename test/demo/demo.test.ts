@@ -1,6 +1,7 @@
 // The real thing: `chokaq demo` with its processes, its kills and its exit codes.
 import { tmpdir } from 'node:os'
 import { afterAll, describe, expect, it } from 'vitest'
+import { claimOutcomes } from '../../src/core/counters.ts'
 import type { Account } from '../../src/cli/demo/accounting.ts'
 import { spawnCli } from '../cli/spawned-cli.ts'
 import { createDatabase } from '../postgres/database.ts'
@@ -43,6 +44,12 @@ describe('chokaq demo', () => {
       conflictCount: 2,
       problems: [],
     })
+    const claims = new Map(result.claims.map(({ outcome, count }) => [outcome, count]))
+    expect([...claims.keys()]).toEqual([...claimOutcomes])
+    // A charge and an order for each delivery; what was killed was claimed again.
+    expect(claims.get('completed')).toBe(80)
+    expect(claims.get('claimed')).toBeGreaterThan(80)
+    expect(claims.get('complete_conflict')).toBe(0)
     expect(result.handlerKillCount).toBeGreaterThanOrEqual(5)
     expect(result.chargeKillCount).toBeGreaterThanOrEqual(2)
     expect(result.extraAttempts.map(({ why }) => why)).toContain('worker killed')

@@ -2,8 +2,10 @@
  * The books are compared here: what the sender sent, what the database says of each job, what stands in the provider's
  * ledger and in the shop's orders. A pure function; every disagreement becomes a sentence.
  */
+import type { ClaimOutcome } from '../../core/counters.ts'
 import type { ArchiveOutcome, DeadReason, HotState } from '../../core/job.ts'
 import { amountOf, paymentAttemptOf, type DeliveryRole } from './deliveries.ts'
+import type { ClaimFact } from './claims.ts'
 import { minChargeKills, minKills } from './settings.ts'
 import type { OrderRow } from './orders.ts'
 import type { Charge } from './provider/ledger.ts'
@@ -59,6 +61,7 @@ export interface Evidence {
   readonly reconciledJobIds: readonly string[]
   /** What the person decided. */
   readonly decisions: readonly ReviewDecision[]
+  readonly claims: readonly ClaimFact[]
 }
 
 /** Payments of one provider, and how doubts about them ended. */
@@ -94,6 +97,8 @@ export interface Account {
   readonly providers: readonly ProviderAccount[]
   readonly doubleCount: number
   readonly overchargedCents: number
+  /** Claims of keys by outcome, all seven. */
+  readonly claims: readonly { readonly outcome: ClaimOutcome; readonly count: number }[]
   readonly orderCount: number
   readonly rewrittenOrderCount: number
   readonly problems: readonly string[]
@@ -128,6 +133,7 @@ export function account(evidence: Evidence): Account {
     providers: providerAccounts(evidence, deliveries),
     doubleCount: perAttempt.filter((count) => count > 1).length,
     overchargedCents: overcharges.reduce((sum, { amountCents }) => sum + amountCents, 0),
+    claims: evidence.claims.map(({ outcome, storedCount: count }) => ({ outcome, count })),
     orderCount: evidence.orders.length,
     rewrittenOrderCount: evidence.orders.filter(({ writtenCount }) => writtenCount > 1).length,
     problems: [
@@ -135,6 +141,7 @@ export function account(evidence: Evidence): Account {
       ...chargeProblems(evidence, deliveries, charges),
       ...orderProblems(evidence, deliveries, charges),
       ...conflictProblems(evidence),
+      ...claimProblems(evidence),
       ...extra.problems,
       ...killProblems(killed),
     ],
@@ -253,6 +260,23 @@ function conflictProblems({ isProtected, sent, jobs }: Evidence): readonly strin
       (attempt) => `the changed body of ${attempt} left ${rows.get(attempt)?.length ?? 0} KeyReused rows instead of 1`,
     )
   return [...stray, ...uneven]
+}
+
+/** The counters must say what the rows say, and `/metrics` what the counters say. */
+function claimProblems({ claims, jobs, isProtected }: Evidence): readonly string[] {
+  const problems = claims
+    .filter(({ storedCount, scrapedCount }) => scrapedCount !== null && scrapedCount !== storedCount)
+    .map(
+      ({ outcome, storedCount, scrapedCount }) =>
+        `/metrics has ${scrapedCount} claims "${outcome}", the database ${storedCount}`,
+    )
+  const countOf = (outcome: ClaimOutcome): number => claims.find((claim) => claim.outcome === outcome)?.storedCount ?? 0
+  const keyed = jobs.filter(({ kind }) => isProtected || kind === 'order')
+  const completedCount = keyed.filter(({ state }) => state === 'completed').length
+  if (countOf('completed') !== completedCount)
+    problems.push(`${countOf('completed')} claims ended as completed, and ${completedCount} jobs with a key did`)
+  if (countOf('complete_conflict') > 0) problems.push(`${countOf('complete_conflict')} jobs completed beside another`)
+  return problems
 }
 
 function duplicatesByOutcome(sent: readonly SentRequest[]): Account['duplicates'] {

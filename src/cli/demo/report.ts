@@ -1,4 +1,5 @@
 /** The table at the end, for people. */
+import type { ClaimOutcome } from '../../core/counters.ts'
 import { formatMs } from '../../core/duration.ts'
 import { table } from '../table.ts'
 import type { Account, KillFact, ProviderAccount } from './accounting.ts'
@@ -30,6 +31,7 @@ export function reportText(account: Account, kills: readonly KillFact[], isProte
     ...attemptLines(account),
     ...chargeLines(account),
     ...(isProtected ? doubtLines(account) : []),
+    ...claimLines(account),
     ...endLines(account),
   ]
   return table<Line>(
@@ -139,6 +141,22 @@ function doubtLines({ providers }: Account): readonly Line[] {
     ),
     line('reviewed', adopted + retried, `${adopted} found in the books: adopted; ${retried} not there: retried`),
   ]
+}
+
+const claimNotes: Readonly<Record<ClaimOutcome, string>> = {
+  claimed: 'a start of a job that has a key',
+  completed: 'jobs with a key that completed',
+  completed_duplicate: 'met at its start what was done already',
+  in_progress_duplicate: 'met at its start what was being done',
+  released: 'ended without success, the key is free',
+  complete_conflict: 'two of one key completed; must be 0',
+  empty_key: 'refused: the key was empty',
+}
+
+function claimLines({ claims }: Account): readonly Line[] {
+  const noted = claims.map(({ outcome, count }) => line(`  ${outcome}`, count, claimNotes[outcome]))
+  const total = claims.reduce((sum, { count }) => sum + count, 0)
+  return [line('outcomes of claims', total, 'the same in /metrics'), ...noted]
 }
 
 function endLines(account: Account): readonly Line[] {

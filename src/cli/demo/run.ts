@@ -10,6 +10,7 @@ import { failureText } from '../../core/failure.ts'
 import { createChokaQ, type ChokaQ } from '../../engine/enqueue/client.ts'
 import { account, type Account, type KillFact } from './accounting.ts'
 import { DemoProcess, RunFailed } from './child-process.ts'
+import { readClaims } from './claims.ts'
 import { planDeliveries, type DeliveryPlan } from './deliveries.ts'
 import { killFacts, kindOf, readJobs, readRequests, type Rescue } from './evidence.ts'
 import { loadExamples } from './examples.ts'
@@ -257,6 +258,7 @@ export class Run {
       kills,
       reconciledJobIds: [...this.#reconciledJobIds],
       decisions: this.#decisions,
+      claims: await readClaims(chokaq),
     })
     await orders.close()
     return { account: books, kills, durationMs: Date.now() - this.#startedAtMs }
