@@ -24,9 +24,8 @@ export interface Deck extends DeckHandler {
  * 403 until you say whom to trust. Costs nothing until the first request.
  *
  * @example
- * const deck = createDeck({ chokaq, basePath: '/deck', auth: (request) => sessionOf(request) })
- * app.use('/deck', toNodeListener(deck)) // Express, above any body parser
- * app.all('/deck/*', (c) => deck(c.req.raw)) // Hono
+ * const deck = createDeck({ chokaq, redact: ['card.number', '**.email'] })
+ * createServer(toNodeListener(deck)).listen(4680)
  *
  * @throws CHOKAQ_CONFIG_INVALID, CHOKAQ_OPTION_INVALID
  */

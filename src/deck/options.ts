@@ -153,8 +153,11 @@ function authOf({ auth, localActor = 'local' }: DeckOptions): ResolvedAuth {
 
 function tokenOf(value: unknown): DeckToken {
   const { token } = (value ?? {}) as { readonly token?: unknown }
-  if (typeof token !== 'string' || token.length < minTokenLength) {
-    misconfigured(`each token of createDeck needs at least ${minTokenLength} characters: openssl rand -base64 24`)
+  // What a header can carry: another token would let nobody in.
+  if (typeof token !== 'string' || token.length < minTokenLength || !/^[\x21-\x7e]+$/.test(token)) {
+    misconfigured(
+      `each token of createDeck needs at least ${minTokenLength} characters without blanks: openssl rand -base64 24`,
+    )
   }
   const identity = identityOf(value)
   if (identity === undefined) {

@@ -219,6 +219,10 @@ describe('options that would open the door by mistake', () => {
     ['auth that is null', { auth: null }],
     ['auth that is an empty object', { auth: {} }],
     ['a short token', { auth: { tokens: [{ token: 'short', actor: 'x', role: 'admin' }] } }],
+    [
+      'a token that no header carries',
+      { auth: { tokens: [{ token: 'a token with blanks', actor: 'x', role: 'admin' }] } },
+    ],
     ['a token without a role', { auth: { tokens: [{ token: 'x'.repeat(20), actor: 'x' }] } }],
     ['an option that is spelt wrong', { Auth: () => null }],
     ['a base path with markup', { basePath: '/"><script>' }],

@@ -8,6 +8,7 @@ import { createWorker, defineHandler } from 'chokaq/worker'
 import { z } from 'zod'
 
 export { createChokaQ, defineJob, logEvents } from 'chokaq'
+export * from 'chokaq/deck'
 export * from 'chokaq/http'
 export * from 'chokaq/otel'
 export * from 'chokaq/postgres'
