@@ -41,7 +41,7 @@ function boot(of: ResolvedHandler, options: WorkerOptions = {}) {
   return { refusals: refusals.map(({ rule }) => rule), warnings: warnings.map(({ rule }) => rule) }
 }
 
-const short = (dedupeWindow: '2m' | '3m') =>
+const short = (dedupeWindow: '100s' | '2m' | '3m') =>
   defineProvider({ name: 'acme', keyFormat: { maxLength: 36 }, dedupeWindow, onProviderError: 'reexecuted' })
 
 describe('the windows of an effect', () => {
