@@ -176,7 +176,9 @@ export class PostgresStorageDriver implements StorageDriver {
   /** Sent when the caller commits. Not by each of many transactions: their commits would wait for each other. */
   async #notifyInside(tx: Transaction): Promise<void> {
     if (!tx.jobsBecameReady || !this.#wake.takeTurn()) return
-    await tx.session.all('SELECT pg_catalog.pg_notify($1::text, $2::text)', this.#wake.channel, '')
+    // Not in the list of what is selected: Prisma cannot read a column of type void.
+    const notify = 'SELECT 1 AS sent FROM pg_catalog.pg_notify($1::text, $2::text)'
+    await tx.session.all(notify, this.#wake.channel, '')
   }
 
   buryOnArrival(dead: DeadOnArrival): Promise<boolean> {

@@ -133,8 +133,8 @@ function prisma(tx: unknown): UserTransaction | undefined {
   if (run === undefined) return undefined
   const query = async <Row>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> =>
     rowsOf<Row>(await run(text, ...values))
-  // The client inside a transaction cannot open another one.
-  return { queryable: { query }, isTransaction: methodOf(tx, '$transaction') === undefined ? undefined : false }
+  // The client inside a transaction cannot connect; from version 7 on it has a $transaction of its own.
+  return { queryable: { query }, isTransaction: methodOf(tx, '$connect') === undefined ? undefined : false }
 }
 
 function postgresJs(tx: unknown): UserTransaction | undefined {
