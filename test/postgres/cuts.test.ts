@@ -35,7 +35,7 @@ afterAll(async () => {
 })
 
 describe.each(kinds)('a connection is cut: %s', (kind) => {
-  it.each(acts)(
+  it.each(wanted)(
     '$name',
     async (act) => {
       keepOnFailure(database)
