@@ -191,7 +191,8 @@ export async function latency(assignment: Assignment): Promise<Figures> {
   const worker = await WorkerProcess.start(assignment)
   worker.say('work')
   await worker.told('working')
-  const idleMs = 1_000
+  /** What a worker does once after its start is over by then. */
+  const settledMs = 8_000
   const all: number[] = []
   for (let i = -10; i < latencyCount; i += 1) {
     const started = worker.told('started')
@@ -202,7 +203,7 @@ export async function latency(assignment: Assignment): Promise<Figures> {
     // Idle again, at no fixed phase of any poll.
     await wait(20 + (i % 17))
   }
-  await wait(idleMs)
+  await wait(settledMs)
   worker.say('statements')
   const before = Number((await worker.told('statements'))['count'])
   await wait(idleSeconds * 1_000)

@@ -42,7 +42,7 @@ const full: Sizes = {
   jobCount: 30_000,
   singleCount: 5_000,
   latencyCount: 200,
-  idleSeconds: 10,
+  idleSeconds: 20,
   snapshotMinutes: 5,
   snapshotJobCount: 20_000,
 }
@@ -52,7 +52,7 @@ const quick: Sizes = {
   latencyCount: 30,
   idleSeconds: 3,
   snapshotMinutes: 0.1,
-  snapshotJobCount: 3_000,
+  snapshotJobCount: 1_500,
 }
 
 /** Nothing here takes as long, so whoever does hangs. */

@@ -139,13 +139,15 @@ const ticksPerSecond = Number(spawnSync('getconf', ['CLK_TCK'], { encoding: 'utf
 
 /** User and system time of a server and all its processes since they started, those that ended included. */
 export function cpuSeconds(serverPid: number): number {
-  let ticks = 0
-  for (const name of readdirSync('/proc')) {
-    if (!/^\d+$/.test(name)) continue
-    const times = timesOf(name)
-    if (times === undefined) continue
-    if (Number(name) === serverPid) ticks += times.ticks + times.endedTicks
-    else if (times.parent === serverPid) ticks += times.ticks
+  // A process that ends while the others are read would be missing both here and in its parent's sum: read again.
+  for (;;) {
+    const server = timesOf(String(serverPid))
+    let ticks = (server?.ticks ?? 0) + (server?.endedTicks ?? 0)
+    for (const name of readdirSync('/proc')) {
+      if (!/^\d+$/.test(name)) continue
+      const times = timesOf(name)
+      if (times?.parent === serverPid) ticks += times.ticks
+    }
+    if (timesOf(String(serverPid))?.endedTicks === server?.endedTicks) return ticks / ticksPerSecond
   }
-  return ticks / ticksPerSecond
 }
