@@ -136,6 +136,8 @@ CREATE TABLE chokaq.audit_log (
   CONSTRAINT audit_log_pkey PRIMARY KEY (id)
 );
 
+CREATE INDEX audit_log_subject ON chokaq.audit_log USING btree ("left"(subject, 100), id);
+
 CREATE TABLE chokaq.effects (
   id uuid NOT NULL,
   token bigint NOT NULL,
@@ -260,6 +262,8 @@ CREATE TABLE chokaq.jobs_archive (
   autovacuum_vacuum_scale_factor=0.05
 );
 
+CREATE INDEX jobs_archive_duplicate ON chokaq.jobs_archive USING btree (duplicate_of, created_at, id) WHERE (duplicate_of IS NOT NULL);
+
 CREATE INDEX jobs_archive_finished ON chokaq.jobs_archive USING btree (queue, finished_at) WHERE (expires_at IS NULL);
 
 CREATE INDEX jobs_archive_newest ON chokaq.jobs_archive USING btree (created_at, id);
@@ -307,11 +311,15 @@ CREATE TABLE chokaq.jobs_dlq (
   CONSTRAINT jobs_dlq_revision_check CHECK ((revision >= 1))
 );
 
+CREATE INDEX jobs_dlq_duplicate ON chokaq.jobs_dlq USING btree (duplicate_of, created_at, id) WHERE (duplicate_of IS NOT NULL);
+
 CREATE INDEX jobs_dlq_finished ON chokaq.jobs_dlq USING btree (queue, finished_at) WHERE (NOT in_doubt);
 
 CREATE INDEX jobs_dlq_key ON chokaq.jobs_dlq USING btree (key_hash, generation) WHERE (key_hash IS NOT NULL);
 
 CREATE INDEX jobs_dlq_newest ON chokaq.jobs_dlq USING btree (created_at, id);
+
+CREATE INDEX jobs_dlq_review ON chokaq.jobs_dlq USING btree (created_at, id) WHERE (in_doubt OR (reason = 'CompleteConflict'::text));
 
 CREATE TABLE chokaq.jobs_hot (
   id uuid NOT NULL,
@@ -390,6 +398,29 @@ CREATE INDEX jobs_hot_pending ON chokaq.jobs_hot USING btree (queue, type, prior
 
 CREATE INDEX jobs_hot_scheduled ON chokaq.jobs_hot USING btree (run_at, queue) WHERE (state = 'scheduled'::text);
 
+CREATE TABLE chokaq.metric_buckets (
+  at bigint NOT NULL,
+  value bigint NOT NULL,
+  step integer NOT NULL,
+  series integer NOT NULL,
+  name text NOT NULL,
+  label text NOT NULL,
+  CONSTRAINT metric_buckets_pkey PRIMARY KEY (series, step, at, name, label)
+) WITH (
+  fillfactor=90,
+  autovacuum_vacuum_threshold=2000,
+  autovacuum_vacuum_scale_factor=0.02
+);
+
+CREATE TABLE chokaq.metric_series (
+  id integer NOT NULL,
+  queue text NOT NULL,
+  type text NOT NULL,
+  CONSTRAINT metric_series_queue_type_key UNIQUE (queue, type),
+  CONSTRAINT metric_series_pkey PRIMARY KEY (id),
+  CONSTRAINT metric_series_id_check CHECK ((id >= 2))
+);
+
 CREATE TABLE chokaq.migrations (
   version integer NOT NULL,
   name text NOT NULL,
@@ -425,7 +456,8 @@ CREATE TABLE chokaq.worker_counters (
   name text NOT NULL,
   queue text NOT NULL,
   type text NOT NULL,
-  label text NOT NULL
+  label text NOT NULL,
+  at bigint DEFAULT chokaq.now_ms() NOT NULL
 ) WITH (
   autovacuum_vacuum_threshold=2000,
   autovacuum_vacuum_scale_factor=0

@@ -10,6 +10,8 @@ CREATE TABLE chokaq_audit_log (
   detail TEXT NOT NULL
 ) STRICT;
 
+CREATE INDEX chokaq_audit_log_subject ON chokaq_audit_log (subject, id);
+
 CREATE TABLE chokaq_effects (
   id TEXT PRIMARY KEY NOT NULL,
   kind TEXT NOT NULL CHECK (kind IN ('effect', 'compensation', 'memo', 'checkpoint')),
@@ -122,6 +124,9 @@ CREATE TABLE chokaq_jobs_archive (
   CHECK (outcome <> 'skipped' OR duplicate_of IS NOT NULL)
 ) STRICT;
 
+CREATE INDEX chokaq_jobs_archive_duplicate ON chokaq_jobs_archive (duplicate_of, created_at, id)
+  WHERE duplicate_of IS NOT NULL;
+
 CREATE INDEX chokaq_jobs_archive_finished ON chokaq_jobs_archive (queue, finished_at) WHERE expires_at IS NULL;
 
 CREATE INDEX chokaq_jobs_archive_newest ON chokaq_jobs_archive (created_at, id);
@@ -168,11 +173,16 @@ CREATE TABLE chokaq_jobs_dlq (
   history TEXT
 ) STRICT;
 
+CREATE INDEX chokaq_jobs_dlq_duplicate ON chokaq_jobs_dlq (duplicate_of, created_at, id) WHERE duplicate_of IS NOT NULL;
+
 CREATE INDEX chokaq_jobs_dlq_finished ON chokaq_jobs_dlq (queue, finished_at) WHERE in_doubt = 0;
 
 CREATE INDEX chokaq_jobs_dlq_key ON chokaq_jobs_dlq (key_hash) WHERE key_hash IS NOT NULL;
 
 CREATE INDEX chokaq_jobs_dlq_newest ON chokaq_jobs_dlq (created_at, id);
+
+CREATE INDEX chokaq_jobs_dlq_review ON chokaq_jobs_dlq (created_at, id)
+  WHERE in_doubt = 1 OR reason = 'CompleteConflict';
 
 CREATE TABLE chokaq_jobs_hot (
   id TEXT PRIMARY KEY NOT NULL CHECK (id <> ''),
