@@ -264,6 +264,12 @@ export interface Upkeep {
   readonly file: FileUpkeep | undefined
 }
 
+/** A call in doubt, and the dead job that waits for it. */
+export interface Doubt {
+  readonly reviewId: string
+  readonly effect: LedgerRecord
+}
+
 export interface Inspector {
   get(jobId: string): Promise<JobRecord | undefined>
   list(request: ListRequest): Promise<JobPage>
@@ -284,6 +290,8 @@ export interface Inspector {
   effects(jobId: string): Promise<readonly LedgerRecord[]>
   /** The newest calls of effects, `limit` closed ones and as many in doubt, by type and effect. Never scans history. */
   observedEffects(limit: number): Promise<readonly ObservedEffect[]>
+  /** What is in doubt of dead jobs, oldest call first: one question for a whole list of reviews. */
+  doubts(jobIds: readonly string[]): Promise<readonly Doubt[]>
   /** Ends a doubt: takes the claim first, then acts, in one transaction. */
   resolve(request: ResolveRequest, by: Actor): Promise<ResolveVerdict>
 
@@ -314,6 +322,7 @@ export const inspectorReads = [
   'schema',
   'marker',
   'effects',
+  'doubts',
   'observedEffects',
 ] as const satisfies readonly (keyof Inspector)[]
 

@@ -147,7 +147,7 @@ export class Reviews {
 }
 
 /** What reviews are made of. The Deck has readers of its own. */
-type ReviewReads = Pick<Inspector, 'get' | 'list' | 'effects'>
+type ReviewReads = Pick<Inspector, 'get' | 'list' | 'effects' | 'doubts'>
 
 export interface ShownReview {
   readonly review: Review
@@ -162,21 +162,23 @@ export async function listReviews(reads: ReviewReads, filter: { readonly type?: 
     limit: maxListed,
     cursor: undefined,
   })
-  return Promise.all(page.jobs.map((job) => reviewOf(reads, job)))
+  const doubts = await reads.doubts(page.jobs.map(({ id }) => id))
+  return page.jobs.map((job) => reviewFrom(job, doubts.find(({ reviewId }) => reviewId === job.id)?.effect))
 }
 
 export async function showReview(reads: ReviewReads, id: string): Promise<ShownReview | undefined> {
   const job = await reads.get(id)
   if (job === undefined || job.pillar !== 'dlq') return undefined
   if (!job.inDoubt && job.reason !== 'CompleteConflict') return undefined
-  return { review: await reviewOf(reads, job), job, effects: await reads.effects(id) }
-}
-
-async function reviewOf(reads: ReviewReads, job: JobRecord): Promise<Review> {
-  const rows = await reads.effects(job.id)
-  const doubt = rows.find(
+  const effects = await reads.effects(id)
+  const doubt = effects.find(
     ({ generation, state }) => generation === job.generation && (state === 'open' || state === 'ambiguous'),
   )
+  return { review: reviewFrom(job, doubt), job, effects }
+}
+
+/** `doubt` is the oldest call of its that is in doubt. */
+function reviewFrom(job: JobRecord, doubt: LedgerRecord | undefined): Review {
   return {
     id: job.id,
     revision: job.revision,

@@ -6,6 +6,7 @@ import type {
   BoundedCount,
   CancelVerdict,
   CountRequest,
+  Doubt,
   Inspector,
   JobFilter,
   JobPage,
@@ -41,7 +42,7 @@ import {
   readSchema,
 } from './statements/inspect.ts'
 import { cancelJob, purge, resurrect, retryNow, setQueue } from './statements/operate.ts'
-import { listEffects, observedEffects } from './statements/list-effects.ts'
+import { listDoubts, listEffects, observedEffects } from './statements/list-effects.ts'
 import { readMetrics } from './statements/metrics.ts'
 import { resolve } from './statements/resolve.ts'
 import { readUpkeep } from './statements/upkeep.ts'
@@ -113,6 +114,10 @@ export class PostgresInspector implements Inspector {
 
   observedEffects(limit: number): Promise<readonly ObservedEffect[]> {
     return this.#read('inspector.observedEffects', (session) => observedEffects(session, limit))
+  }
+
+  doubts(jobIds: readonly string[]): Promise<readonly Doubt[]> {
+    return this.#read('inspector.doubts', (session) => listDoubts(session, jobIds))
   }
 
   resolve(request: ResolveRequest, by: Actor): Promise<ResolveVerdict> {

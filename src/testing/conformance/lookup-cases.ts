@@ -57,6 +57,14 @@ export const lookupCases: CaseGroup = {
       expect(await counted(scene, 'hot', { inReview: true })).toMatchObject({ count: 0 })
     },
 
+    'what is in doubt of a list of dead jobs is one question': async (scene) => {
+      const { expect } = scene
+      const { waiting, other } = await dead(scene)
+      // Buried in doubt as a whole: no call of theirs was recorded.
+      expect(await scene.inspector.doubts([...waiting, other, 'nobody'])).toEqual([])
+      expect(await scene.inspector.doubts([])).toEqual([])
+    },
+
     'the dead of each queue are counted, in doubt or not': async (scene) => {
       const { expect } = scene
       await dead(scene)

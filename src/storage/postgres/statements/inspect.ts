@@ -34,7 +34,7 @@ const maxPageRows = 500
 /** Rows that one page may look at, whatever its filter leaves of them. */
 const maxScannedRows = 20_000
 /** And one count. */
-const maxCountedRows = 50_000
+const maxCountedRows = 20_000
 const lowestId = '00000000-0000-0000-0000-000000000000'
 
 const asText: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 /** The ledger as operators read it. */
-import type { ObservedEffect } from '../../../core/inspector.ts'
+import type { Doubt, ObservedEffect } from '../../../core/inspector.ts'
 import type { LedgerRecord } from '../../../core/ledger.ts'
 import { ledgerRecord, observedFrom, type LedgerRow, type ObservedRow } from '../../ledger-mapping.ts'
 import type { Session } from '../session.ts'
@@ -8,10 +8,14 @@ import { isUuid } from './uuid.ts'
 const refIn = (table: string): string =>
   `SELECT coalesce(encode(key_hash, 'hex'), 'job:' || id) AS ref FROM chokaq.${table} WHERE id = $1`
 const selectKeyRef = `${refIn('jobs_hot')} UNION ALL ${refIn('jobs_dlq')} UNION ALL ${refIn('jobs_archive')}`
-const selectLedger = `SELECT id::text AS id, kind, name, item, generation, state, provider, provider_key,
-    job_id::text AS job_id, worker_id, attempt, owner_gone, replayed, input::text AS input, result::text AS result,
-    failure, opened_at, closed_at
-  FROM chokaq.effects WHERE key_ref = $1 ORDER BY opened_at, id LIMIT 1000`
+const ledgerColumns = `e.id::text AS id, e.kind, e.name, e.item, e.generation, e.state, e.provider, e.provider_key,
+    e.job_id::text AS job_id, e.worker_id, e.attempt, e.owner_gone, e.replayed, e.input::text AS input,
+    e.result::text AS result, e.failure, e.opened_at, e.closed_at`
+const selectLedger = `SELECT ${ledgerColumns} FROM chokaq.effects e WHERE e.key_ref = $1 ORDER BY e.opened_at, e.id LIMIT 1000`
+const selectDoubts = `SELECT d.id::text AS review_id, ${ledgerColumns}
+  FROM chokaq.jobs_dlq d JOIN chokaq.effects e ON e.key_ref = coalesce(encode(d.key_hash, 'hex'), 'job:' || d.id)
+    AND e.generation = d.generation AND e.state IN ('open', 'ambiguous')
+  WHERE d.id = ANY($1::uuid[]) ORDER BY e.opened_at, e.id`
 
 /** Every row of the job's key, of all its generations; empty for an unknown job. */
 export async function listEffects(session: Session, jobId: string): Promise<readonly LedgerRecord[]> {
@@ -19,6 +23,15 @@ export async function listEffects(session: Session, jobId: string): Promise<read
   const ref = (await session.get<{ readonly ref: string }>(selectKeyRef, jobId))?.ref
   if (ref === undefined) return []
   return (await session.all<LedgerRow>(selectLedger, ref)).map(ledgerRecord)
+}
+
+interface DoubtRow extends LedgerRow {
+  readonly review_id: string
+}
+
+export async function listDoubts(session: Session, jobIds: readonly string[]): Promise<readonly Doubt[]> {
+  const rows = await session.all<DoubtRow>(selectDoubts, jobIds.filter(isUuid))
+  return rows.map((row) => ({ reviewId: row.review_id, effect: ledgerRecord(row) }))
 }
 
 const call = 'job_id, key_ref, generation, name, item, state, provider_key, kind'

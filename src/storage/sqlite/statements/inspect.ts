@@ -33,7 +33,7 @@ const maxPageRows = 500
 /** Rows that one page may look at, whatever its filter leaves of them. */
 const maxScannedRows = 20_000
 /** And one count. */
-const maxCountedRows = 50_000
+const maxCountedRows = 20_000
 
 const common = jobColumns.join(', ')
 const pillars: Readonly<

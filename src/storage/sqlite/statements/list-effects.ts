@@ -1,5 +1,5 @@
 /** The ledger as operators read it. */
-import type { ObservedEffect } from '../../../core/inspector.ts'
+import type { Doubt, ObservedEffect } from '../../../core/inspector.ts'
 import type { LedgerRecord } from '../../../core/ledger.ts'
 import { ledgerRecord, observedFrom, type LedgerRow, type ObservedRow } from '../../ledger-mapping.ts'
 import type { Session } from '../session.ts'
@@ -7,15 +7,28 @@ import type { Session } from '../session.ts'
 const selectKeyRef = `SELECT coalesce(key_hash, 'job:' || id) AS ref FROM chokaq_jobs_hot WHERE id = ?
   UNION ALL SELECT coalesce(key_hash, 'job:' || id) FROM chokaq_jobs_dlq WHERE id = ?
   UNION ALL SELECT coalesce(key_hash, 'job:' || id) FROM chokaq_jobs_archive WHERE id = ?`
-const selectLedger = `SELECT id, kind, name, item, generation, state, provider, provider_key, job_id, worker_id, attempt,
-    owner_gone, replayed, input, result, failure, opened_at, closed_at
-  FROM chokaq_effects WHERE key_ref = ? ORDER BY opened_at, id LIMIT 1000`
+const ledgerColumns = `e.id, e.kind, e.name, e.item, e.generation, e.state, e.provider, e.provider_key, e.job_id,
+    e.worker_id, e.attempt, e.owner_gone, e.replayed, e.input, e.result, e.failure, e.opened_at, e.closed_at`
+const selectLedger = `SELECT ${ledgerColumns} FROM chokaq_effects e WHERE e.key_ref = ? ORDER BY e.opened_at, e.id LIMIT 1000`
+const selectDoubts = `SELECT d.id AS review_id, ${ledgerColumns}
+  FROM chokaq_jobs_dlq d JOIN chokaq_effects e ON e.key_ref = coalesce(d.key_hash, 'job:' || d.id)
+    AND e.generation = d.generation AND e.state IN ('open', 'ambiguous')
+  WHERE d.id IN (SELECT value FROM json_each(?)) ORDER BY e.opened_at, e.id`
 
 /** Every row of the job's key, of all its generations; empty for an unknown job. */
 export function listEffects(session: Session, jobId: string): readonly LedgerRecord[] {
   const ref = session.get<{ readonly ref: string }>(selectKeyRef, jobId, jobId, jobId)?.ref
   if (ref === undefined) return []
   return session.all<LedgerRow>(selectLedger, ref).map(ledgerRecord)
+}
+
+interface DoubtRow extends LedgerRow {
+  readonly review_id: string
+}
+
+export function listDoubts(session: Session, jobIds: readonly string[]): readonly Doubt[] {
+  const rows = session.all<DoubtRow>(selectDoubts, JSON.stringify(jobIds))
+  return rows.map((row) => ({ reviewId: row.review_id, effect: ledgerRecord(row) }))
 }
 
 const call = 'job_id, key_ref, generation, name, item, state, provider_key, kind'
