@@ -1,4 +1,4 @@
-// Requests of the ledger whose rows somebody else has locked: their own callers wait, and nobody beside them.
+// Requests of the ledger that cannot be written now, or not at all: their own callers notice, and nobody beside them.
 import { randomUUID } from 'node:crypto'
 import { createChokaQ, defineJob } from 'chokaq'
 import { postgres } from 'chokaq/postgres'
@@ -49,7 +49,7 @@ function openOf({ lease, ...job }: FetchedJob): Extract<LedgerRequest, { readonl
   return { kind: 'open', lease, ref, id: runtime.newId(), workerId: 'w', attempt: 1, keepMs: 1_000, ...decided }
 }
 
-function closeOf(id: string): LedgerRequest {
+function closeOf(id: string): Extract<LedgerRequest, { readonly kind: 'close' }> {
   return { kind: 'close', id, state: 'done', result: '1', failure: null, replayed: false, supersedes: 'same-key' }
 }
 
@@ -111,6 +111,19 @@ describe('a row that another transaction has locked', () => {
       await client.query('COMMIT')
     })
     expect((await driver.ledger(memos))[3]).toEqual({ kind: 'remembered', result: '2' })
+  })
+})
+
+describe('content over a limit of the server', () => {
+  it('costs only its own request, and the outcome without it is recorded', async () => {
+    const intents = (await running(5)).map(openOf)
+    await driver.ledger(intents)
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000)
+    const outcomes = intents.map(({ id }, n) => ({ ...closeOf(id), ...(n === 2 ? { result: deep } : {}) }))
+    const verdicts = await driver.ledger(outcomes)
+    expect(verdicts.map(({ kind }) => kind)).toEqual(['closed', 'closed', 'refused', 'closed', 'closed'])
+    expect(verdicts[2]).toMatchObject({ error: { code: 'CHOKAQ_STORAGE_FAILED' } })
+    expect(await driver.ledger([closeOf(intents[2]?.id ?? '')])).toEqual([{ kind: 'closed', double: false }])
   })
 })
 

@@ -2,7 +2,6 @@
  * Hands outcomes of calls to the ledger. An outcome is evidence: it is offered at once and shares its write with
  * whatever the handler does next; only the settle waits for it.
  */
-import { ChokaQError } from '../../core/errors.ts'
 import { describeFailure, type StoredFailure } from '../../core/failure.ts'
 import type { LedgerRequest, LedgerVerdict } from '../../core/ledger.ts'
 
@@ -79,7 +78,5 @@ function requestOf(id: string, outcome: Outcome): OutcomeRequest {
 
 /** The same outcome with nothing in it that a database could refuse. */
 function plainest(request: OutcomeRequest, refused: Error): OutcomeRequest {
-  const problem = describeFailure(refused).message
-  const failure = describeFailure(new ChokaQError('CHOKAQ_STORAGE_FAILED', { problem }))
-  return { ...request, result: null, failure }
+  return { ...request, result: null, failure: describeFailure(refused) }
 }

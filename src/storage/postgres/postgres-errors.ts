@@ -35,7 +35,13 @@ const byCode: Readonly<Record<string, PostgresTrouble>> = {
   XX001: 'corrupt',
   XX002: 'corrupt',
 }
-const byClass: Readonly<Record<string, PostgresTrouble>> = { '08': 'connection', '22': 'row', '23': 'row' }
+const byClass: Readonly<Record<string, PostgresTrouble>> = {
+  '08': 'connection',
+  '22': 'row',
+  '23': 'row',
+  // Over a limit of the server: JSON nested too deep, a text too long for its index.
+  '54': 'row',
+}
 
 /** Errors of the socket and of the driver itself, which have no SQLSTATE. */
 const socketCodes =
