@@ -17,6 +17,6 @@ export async function storyOf(chokaq: ChokaQ, job: JobRecord): Promise<JobStory>
   const { keyHash } = job
   if (keyHash === null) return { job, marker: undefined, duplicates: [] }
   const marker = await partsOf(chokaq).driver.inspector.marker(keyHash)
-  const sameKey = await chokaq.jobs.list('archive', { keyHash, state: 'skipped', limit: maxDuplicates })
-  return { job, marker, duplicates: sameKey.jobs.filter(({ duplicateOf }) => duplicateOf === job.id) }
+  const { jobs: duplicates } = await chokaq.jobs.list('archive', { duplicateOf: job.id, limit: maxDuplicates })
+  return { job, marker, duplicates }
 }

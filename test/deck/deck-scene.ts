@@ -17,7 +17,6 @@ export function tokenOf(role: RoleName): string {
   return tokens.find((each) => each.role === role)?.token ?? ''
 }
 
-export const loopback = { remoteAddress: '127.0.0.1' }
 export const origin = 'http://localhost:4680'
 
 export interface Asked {
