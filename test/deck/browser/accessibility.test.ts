@@ -16,12 +16,10 @@ interface Finding {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[]
 }
 
-declare const axe: { run(): Promise<{ readonly violations: readonly Finding[] }> }
-
 /** What keeps people out: serious and critical findings, each with the markup it is about. */
 async function barriers(page: Page): Promise<readonly string[]> {
   await page.evaluate(axeSource)
-  const { violations } = await page.evaluate(() => axe.run())
+  const { violations } = await page.evaluate<{ readonly violations: readonly Finding[] }>('axe.run()')
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(
@@ -65,7 +63,7 @@ describe.skipIf(chromiumPath === undefined)('barriers in the Deck', () => {
     for (const path of paths) {
       await go(path)
       found.push(...(await barriers(page)).map((one) => `${path} ${one}`))
-      const overhang = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+      const overhang = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
       if (overhang > 0) found.push(`${path} is ${overhang} pixels wider than the window`)
       await shoot(page, `${colorScheme}-${width}`, path.replaceAll('/', '_').replace(/[0-9a-f-]{36}/, 'id'))
     }
@@ -83,10 +81,10 @@ describe.skipIf(chromiumPath === undefined)('barriers in the Deck', () => {
     await page.getByText('Some of them:').waitFor()
     expect(await barriers(page)).toEqual([])
     for (let step = 0; step < 12; step += 1) await page.keyboard.press('Tab')
-    expect(await page.evaluate(() => document.activeElement?.closest('[role="dialog"]') !== null)).toBe(true)
+    expect(await page.locator('[role="dialog"] :focus').count()).toBe(1)
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
-    expect(await opener.evaluate((button) => button === document.activeElement)).toBe(true)
+    await opener.and(page.locator(':focus')).waitFor()
     await context.close()
   })
 })

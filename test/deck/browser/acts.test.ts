@@ -97,7 +97,6 @@ describe.skipIf(chromiumPath === undefined).each(deckStorages)('acts in the Deck
     const id = page.url().split('/').at(-1) ?? ''
     await page.getByRole('button', { name: 'Purge' }).click()
     await note('test data')
-    await inDialog('Purge')
     await dialog().getByText('Type the confirmation first.').waitFor()
     await dialog().getByLabel(/^Type/).fill(id)
     await shoot(page, name, 'purge')

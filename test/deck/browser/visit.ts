@@ -14,6 +14,10 @@ export interface Visit {
 /** What the browser says about an answer that a test asked for: a refusal is no complaint. */
 const expected = /Failed to load resource|net::ERR_/
 
+/** Scripts for the browser are texts here: its types and those of Node.js do not go together in one program. */
+const tellOfViolations = `document.addEventListener('securitypolicyviolation', (event) =>
+  console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sample))`
+
 export async function visit(context: BrowserContext, url: string): Promise<Visit> {
   const page = await context.newPage()
   page.setDefaultTimeout(15_000)
@@ -27,11 +31,7 @@ export async function visit(context: BrowserContext, url: string): Promise<Visit
     complaints.push(`dialog: ${dialog.message()}`)
     dialog.dismiss().catch(() => undefined)
   })
-  await page.addInitScript(() => {
-    document.addEventListener('securitypolicyviolation', (event) => {
-      console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`)
-    })
-  })
+  await page.addInitScript(tellOfViolations)
   return {
     page,
     complaints,

@@ -31,46 +31,43 @@ export function JobTable(props: JobTableProps) {
   }, [hasMore, isLoadingMore, lastShown, jobs.length, onMore])
 
   return (
-    <div
-      className={`grid-table grid-${pillar}`}
-      role="table"
-      aria-label="Jobs"
-      aria-rowcount={hasMore ? -1 : jobs.length + 1}
-    >
-      <div role="rowgroup" className="grid-head">
-        {table.getHeaderGroups().map((group) => (
-          <div key={group.id} role="row" className="grid-row" aria-rowindex={1}>
-            {group.headers.map((header) => (
-              <div key={header.id} role="columnheader" className={`cell-${header.column.id}`}>
-                <table.FlexRender header={header} />
-              </div>
-            ))}
-          </div>
-        ))}
-      </div>
-      <div role="rowgroup" className="grid-body" ref={box} style={{ height: virtual.getTotalSize() }}>
-        {items.map(({ index, start, key }) => {
-          const row = rows[index]
-          if (row === undefined) return null
-          return (
-            <div
-              key={key}
-              role="row"
-              className={row.getIsSelected() ? 'grid-row is-selected' : 'grid-row'}
-              data-row
-              data-index={index}
-              aria-rowindex={index + 2}
-              ref={virtual.measureElement}
-              style={{ transform: `translateY(${start - virtual.options.scrollMargin}px)` }}
-            >
-              {row.getAllCells().map((cell) => (
-                <div key={cell.id} role="cell" className={`cell-${cell.column.id}`}>
-                  <table.FlexRender cell={cell} />
+    <div className={`grid-table grid-${pillar}`}>
+      <div role="table" aria-label="Jobs" aria-rowcount={hasMore ? -1 : jobs.length + 1}>
+        <div role="rowgroup" className="grid-head">
+          {table.getHeaderGroups().map((group) => (
+            <div key={group.id} role="row" className="grid-row" aria-rowindex={1}>
+              {group.headers.map((header) => (
+                <div key={header.id} role="columnheader" className={`cell-${header.column.id}`}>
+                  <table.FlexRender header={header} />
                 </div>
               ))}
             </div>
-          )
-        })}
+          ))}
+        </div>
+        <div role="rowgroup" className="grid-body" ref={box} style={{ height: virtual.getTotalSize() }}>
+          {items.map(({ index, start, key }) => {
+            const row = rows[index]
+            if (row === undefined) return null
+            return (
+              <div
+                key={key}
+                role="row"
+                className={row.getIsSelected() ? 'grid-row is-selected' : 'grid-row'}
+                data-row
+                data-index={index}
+                aria-rowindex={index + 2}
+                ref={virtual.measureElement}
+                style={{ transform: `translateY(${start - virtual.options.scrollMargin}px)` }}
+              >
+                {row.getAllCells().map((cell) => (
+                  <div key={cell.id} role="cell" className={`cell-${cell.column.id}`}>
+                    <table.FlexRender cell={cell} />
+                  </div>
+                ))}
+              </div>
+            )
+          })}
+        </div>
       </div>
       <MoreRows hasMore={hasMore} isLoading={isLoadingMore} onMore={onMore} />
     </div>
