@@ -8,7 +8,7 @@ import type { Provider } from './provider.ts'
 export interface CallOptions {
   /** The same on every attempt of the same operation. Pass it to the provider. */
   readonly idempotencyKey: string
-  /** Aborts with the attempt. */
+  /** Aborts with the attempt, and where the call takes longer than its `callTimeout`. Pass it to the client. */
   readonly signal: AbortSignal
 }
 
@@ -29,7 +29,7 @@ export interface EffectDefinition<I, R> {
   reconcileFor?: Duration
   /** Undoes it. Runs on a worker, as an effect with a key of its own. */
   compensate?(input: NoInfer<I>, result: Stored<NoInfer<R>>, options: CallOptions): Promise<void>
-  /** The longest one call may take, the SDK's retries included. Defaults to the provider's. */
+  /** The longest one call may take, the SDK's retries included; then its signal aborts. Defaults to the provider's. */
   callTimeout?: Duration
 }
 

@@ -83,6 +83,8 @@ const registry = {
     `Job ${d.jobId} was not completed in the transaction: nobody knows what one of its effects did. Let the errors of effects end the handler.`,
   CHOKAQ_EFFECT_IN_DOUBT: (d: { effect: string; jobId: string; why: string }) =>
     `Nobody knows whether effect "${d.effect}" of job ${d.jobId} happened: ${d.why}. The job waits for a person: chokaq review.`,
+  CHOKAQ_EFFECT_TIMEOUT: (d: { effect: string; timeoutMs: number }) =>
+    `The call of effect "${d.effect}" took longer than its callTimeout of ${d.timeoutMs} ms, so its signal was aborted. What became of it is not known. Give the provider's client a shorter timeout, or the effect a longer callTimeout.`,
   CHOKAQ_EFFECT_INPUT_CHANGED: (d: { effect: string; jobId: string }) =>
     `Effect "${d.effect}" of job ${d.jobId} is recorded with another input. Repeating it under the same key could act twice, so it was not called. Derive the input from the payload and from memos only.`,
   CHOKAQ_EFFECT_DOUBLE: (d: { effect: string; jobId: string }) =>

@@ -18,7 +18,7 @@ import { fingerprintOf } from '../../core/canonical-json.ts'
 import { classifyError, statusOf, type Verdict } from '../../core/classify.ts'
 import { EffectDeclined } from '../../core/control-flow.ts'
 import { afterReconcile, firstStep, keyStillSafe, readIntents, type DoubtBounds } from '../../core/doubt.ts'
-import type { Found, ResolvedEffect } from '../../core/effect.ts'
+import type { CallOptions, Found, ResolvedEffect } from '../../core/effect.ts'
 import { ChokaQError, unreachable } from '../../core/errors.ts'
 import { describeFailure } from '../../core/failure.ts'
 import { parseJson } from '../../core/json-image.ts'
@@ -27,6 +27,7 @@ import type { EffectOutcome, Intent, LedgerKind, LedgerRef, LedgerRequest, Ledge
 import { renderKey } from '../../core/provider.ts'
 import type { Runtime } from '../../core/runtime.ts'
 import type { Tracing } from '../../core/tracing.ts'
+import { boundedCall } from './call-signal.ts'
 import { declined, dropped, repeats, why } from './effect-record.ts'
 import { EffectRecorder, type Outcome, type OutcomeRequest } from './effect-recorder.ts'
 
@@ -240,7 +241,7 @@ export class EffectCaller {
     try {
       const as = call.ref.kind === 'compensation' ? 'compensate' : 'run'
       value = await this.#services.tracing.effect({ effect: effect.name, call: as }, async () =>
-        effect.run(call.input, { idempotencyKey: key, signal: this.#guards.signal() }),
+        this.#bounded(effect, key, (options) => effect.run(call.input, options)),
       )
     } catch (thrown) {
       throw this.#failed(call, id, thrown, repeats(seen, key, thrown))
@@ -259,6 +260,11 @@ export class EffectCaller {
     }
     this.#record(effect, id, { state: 'done', result: text, supersedes: 'same-key' }, 'done')
     return text === null ? undefined : parseJson(text)
+  }
+
+  #bounded<T>(effect: ResolvedEffect, key: string, call: (options: CallOptions) => Promise<T>): Promise<T> {
+    const bound = { effect: effect.name, idempotencyKey: key, timeoutMs: effect.callTimeoutMs }
+    return boundedCall(this.#services.runtime, { ...bound, attemptSignal: this.#guards.signal() }, call)
   }
 
   #failed(call: Call, id: string, thrown: unknown, sameAgain: boolean): unknown {
@@ -307,7 +313,7 @@ export class EffectCaller {
     const key = doubt.find(({ providerKey }) => providerKey !== null)?.providerKey ?? this.#providerKey(call, 0)
     try {
       const found = await this.#services.tracing.effect({ effect: effect.name, call: 'reconcile' }, async () =>
-        effect.reconcile?.(call.input, { idempotencyKey: key, signal: this.#guards.signal() }),
+        this.#bounded(effect, key, async (options) => effect.reconcile?.(call.input, options)),
       )
       if (found === 'absent' || (typeof found === 'object' && 'present' in found)) return found
       return 'unknown'
