@@ -9,7 +9,7 @@ const session: Session = {
   actor: 'ann',
   role: 'admin',
   version: '0.1.0',
-  source: 'mock: nothing here is real',
+  source: 'shop.db (invented rows)',
   nowMs: startedAtMs,
   redactedPaths: ['card.number'],
 }

@@ -37,7 +37,7 @@ function optionsOf(place: HTMLElement, input: PlotInput, color: (name: string) =
   return {
     width: Math.max(200, place.clientWidth),
     height,
-    padding: [8, 8, 0, 0],
+    padding: [8, 20, 0, 0],
     legend: { show: false },
     cursor: { y: false, sync: { key: 'deck' }, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.12 : 1] } },

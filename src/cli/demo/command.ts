@@ -12,6 +12,7 @@ import { runProviderProcess } from './provider/process.ts'
 import { reportText, verdictText } from './report.ts'
 import { Run } from './run.ts'
 import { Screen } from './screen.ts'
+import { showDeck } from './show-deck.ts'
 import { concurrency, crashBudget, defaultDeliveries, leaseTimes, maxDeliveries, plannedKills } from './settings.ts'
 import { placeOf, removeShop, serverPlace } from './shop.ts'
 import { runWorkerProcess } from './worker-process.ts'
@@ -21,6 +22,7 @@ interface DemoFlags {
   readonly deliveries: number
   readonly protection: boolean
   readonly json?: boolean
+  readonly deck?: boolean
   readonly db?: string
   readonly role?: 'worker' | 'provider'
   readonly setup?: string
@@ -55,6 +57,7 @@ export function registerDemo(program: Command, host: CommandHost): void {
     )
     .option('--db <url>', 'a PostgreSQL server instead of a file; the demo makes a schema of its own there')
     .option('--no-protection', 'leave out the keys and the answers, and see what that costs')
+    .option('--deck', 'at the end, serve the Deck on what the run left, until SIGINT or SIGTERM')
     .option('--json', 'print one JSON text at the end and nothing else')
     .addOption(new Option('--role <role>').choices(['worker', 'provider']).hideHelp())
     .addOption(new Option('--setup <json>').hideHelp())
@@ -101,6 +104,10 @@ async function demo(flags: DemoFlags, host: CommandHost): Promise<ExitCode> {
         `It took ${formatMs(durationMs)}.`,
       ].join('\n'),
     )
+    if (flags.deck === true) {
+      forgetSignals()
+      await showDeck(run.shop, screen, host.io)
+    }
     return isGood ? exitCodes.ok : exitCodes.failure
   } catch (error) {
     if (!(error instanceof InterruptedRun)) throw error

@@ -51,7 +51,9 @@ function AllWell({ state }: { readonly state: LiveState }) {
       <h2>Needs attention</h2>
       <p className="all-well">
         <Icon name="check" />
-        {state.health === 'healthy' ? 'Nothing. Jobs run, and nobody needs to decide anything.' : 'Nothing is listed.'}
+        {state.health === 'healthy'
+          ? 'Nothing. No job is late, and nobody needs to decide anything.'
+          : 'Nothing is listed.'}
       </p>
       {state.healthReasons.map((reason) => (
         <p key={reason} className="quiet">

@@ -5,7 +5,8 @@ import { briefCount, durationText } from '../../text/duration.ts'
 export function LiveCounts({ state }: { readonly state: LiveState }) {
   const { oldestLagMs, workerCount, silentWorkerCount, totals } = state
   const running = state.processingCount + state.fetchedCount
-  const silent = silentWorkerCount === 0 ? 'all beat' : `${silentWorkerCount} silent`
+  const beating = workerCount === 0 ? 'none is alive' : 'all beat'
+  const silent = silentWorkerCount === 0 ? beating : `${silentWorkerCount} silent`
   return (
     <section className="counts" aria-label="Now">
       <Count
