@@ -49,11 +49,23 @@ interface ModelMarker {
   readonly generation: number
 }
 
+export interface ModelOptions {
+  /** Whether a fetch may start a row whose key a worker computed; see the list of differences in storage-model.test.ts. */
+  readonly fastStartsComputedKeys: boolean
+}
+
 export class Model {
+  readonly #options: ModelOptions
   readonly jobs: ModelJob[] = []
   readonly markers = new Map<string, ModelMarker>()
+  /** Every way in which a job ended, brought back later or not. */
+  readonly ends = new Set<ArchiveOutcome | DeadReason>()
   isPaused = false
   nowMs = 0
+
+  constructor(options: ModelOptions) {
+    this.#options = options
+  }
 
   hotHolder(key: string): ModelJob | undefined {
     return this.jobs.find((job) => job.key === key && isHot(job))
@@ -81,7 +93,8 @@ export class Model {
 
   mayFastStart(job: ModelJob): boolean {
     if (!policies[job.type].fastStart || job.crashes > 0 || job.suspect || job.cancelRequested) return false
-    return job.key === undefined ? !policies[job.type].keyed : !this.markers.has(job.key)
+    if (job.key === undefined) return !policies[job.type].keyed
+    return (!job.keyComputed || this.#options.fastStartsComputedKeys) && !this.markers.has(job.key)
   }
 
   fetch(job: ModelJob, worker: string, token: number): void {
@@ -171,6 +184,7 @@ export class Model {
   }
 
   #archive(job: ModelJob, outcome: ArchiveOutcome): void {
+    this.ends.add(outcome)
     Object.assign(job, { place: 'archive', outcome, worker: undefined })
   }
 
@@ -179,6 +193,7 @@ export class Model {
       const marker = this.markers.get(job.key)
       if (marker === undefined || marker.jobId === job.id) this.#mark(job, 'in_doubt')
     }
+    this.ends.add(reason)
     Object.assign(job, { place: 'dlq', reason, inDoubt: hold, worker: undefined })
   }
 
