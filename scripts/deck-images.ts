@@ -9,11 +9,12 @@ import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type * as playwright from 'playwright-core'
 import { jobs } from '../deck-ui/dev/mock-data.ts'
 import { answerMock } from '../deck-ui/dev/mock-plugin.ts'
 
 // Required: its CommonJS bundle is not loaded by import under the TypeScript loader.
-const { chromium } = createRequire(import.meta.url)('playwright-core') as typeof import('playwright-core')
+const { chromium } = createRequire(import.meta.url)('playwright-core') as typeof playwright
 
 const assets = fileURLToPath(new URL('../src/deck/assets', import.meta.url))
 const images = fileURLToPath(new URL('../docs/images', import.meta.url))

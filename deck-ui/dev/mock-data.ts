@@ -217,6 +217,8 @@ export const checklist: ChecklistView[] = answers.map(
     duplicateWindowMs: days === null ? null : days * 24 * hour,
     whenInterrupted,
     level,
+    declaredLevel: level,
+    observed: sideEffects === 'effects' ? 'charge: 1204 done, 3 terminal, all with a key' : null,
     markerLifeMs: days === null ? null : (days + 1) * 24 * hour,
     allowRaw: type === 'image.resize.v1',
     effects:

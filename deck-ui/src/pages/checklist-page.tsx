@@ -14,7 +14,7 @@ export function ChecklistPage() {
     <Page title="Checklist">
       <p className="lead">
         What each type answers: its key, where the key is enforced, how long duplicates can arrive, and what happens
-        after an interruption. The level follows from the answers.
+        after an interruption. The level follows from the answers, and what was seen of the effects can only lower it.
       </p>
       <Loaded query={query}>
         {({ rows }) =>
@@ -29,7 +29,16 @@ export function ChecklistPage() {
   )
 }
 
-const headings = ['Type', 'Level', '1 Key', '2 Enforced by', '3 Duplicates for', '4 When interrupted', 'Effects']
+const headings = [
+  'Type',
+  'Level',
+  '1 Key',
+  '2 Enforced by',
+  '3 Duplicates for',
+  '4 When interrupted',
+  'Effects',
+  'Observed',
+]
 
 function ChecklistTable({ rows }: { readonly rows: readonly ChecklistView[] }) {
   return (
@@ -73,6 +82,11 @@ function ChecklistRow({ row }: { readonly row: ChecklistView }) {
       </th>
       <td data-label="Level">
         <Level level={level} />
+        {level === row.declaredLevel ? null : (
+          <span className="sub-line quiet">
+            declared: <Text>{row.declaredLevel}</Text>
+          </span>
+        )}
       </td>
       <td data-label="Key">
         <Text>{key}</Text>
@@ -92,6 +106,9 @@ function ChecklistRow({ row }: { readonly row: ChecklistView }) {
       </td>
       <td data-label="Effects">
         <Effects effects={row.effects} />
+      </td>
+      <td data-label="Observed">
+        {row.observed === null ? <span className="quiet">not observed</span> : <Text>{row.observed}</Text>}
       </td>
     </tr>
   )

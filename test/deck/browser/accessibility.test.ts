@@ -1,14 +1,11 @@
 // What axe-core finds on each page, light and dark, wide and narrow.
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chromiumPath, startChromium, type TestBrowser } from './chromium.ts'
 import { type DeckPlace, deckStorages } from './deck-places.ts'
 import { seed } from './seed-jobs.ts'
 import { shoot, visit } from './visit.ts'
-
-const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 interface Finding {
   readonly id: string
@@ -18,7 +15,7 @@ interface Finding {
 
 /** What keeps people out: serious and critical findings, each with the markup it is about. */
 async function barriers(page: Page): Promise<readonly string[]> {
-  await page.evaluate(axeSource)
+  await page.evaluate(axe.source)
   const { violations } = await page.evaluate<{ readonly violations: readonly Finding[] }>('axe.run()')
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
