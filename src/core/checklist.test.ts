@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { checklistRow, lowerLevel, observedLevel, type SafetyLevel } from './checklist.ts'
+import { checklistRow, declaredAnswers, lowerLevel, observedLevel, type SafetyLevel } from './checklist.ts'
 import { resolveClientConfig, resolveWorkerConfig } from './config.ts'
 import { defineJob } from './contract.ts'
 import { defineEffect, type EffectDefinition } from './effect.ts'
@@ -117,7 +117,7 @@ describe('what was observed', () => {
     doubledCount: 0,
     ...change,
   })
-  const level = (...changes: readonly object[]) => observedLevel(handler, changes.map(seen))
+  const level = (...changes: readonly object[]) => observedLevel(declaredAnswers(handler), changes.map(seen))
 
   it('has the level of its calls, and none where nothing was seen', () => {
     expect(level()).toBeUndefined()

@@ -49,7 +49,7 @@ export function checklistRow(handler: ResolvedHandler, worker: WorkerConfig, cli
     duplicateWindowMs: typeof contract.key === 'function' ? contract.duplicateWindowMs : undefined,
     whenInterrupted,
     allowRaw: contract.allowRaw,
-    level: levelOf(handler),
+    level: safetyLevel(declaredAnswers(handler)),
     markerLifeMs: isKeyed ? markerLifeMs(windowsOf(handler, worker, client)) : undefined,
   }
 }
@@ -66,12 +66,19 @@ export interface LevelAnswers {
   }[]
 }
 
-function levelOf({ sideEffects, whenInterrupted, effects }: ResolvedHandler): SafetyLevel {
-  return safetyLevel({ sideEffects, whenInterrupted, effects: [...effects.values()].map(declaredEffect) })
+/** The same, with the effects' names. */
+export interface NamedAnswers extends LevelAnswers {
+  readonly effects: readonly (LevelAnswers['effects'][number] & { readonly name: string })[]
 }
 
-function declaredEffect({ provider, reconcile }: ResolvedEffect): LevelAnswers['effects'][number] {
+/** As the handler declares them. */
+export function declaredAnswers({ sideEffects, whenInterrupted, effects }: ResolvedHandler): NamedAnswers {
+  return { sideEffects, whenInterrupted, effects: [...effects.values()].map(declaredEffect) }
+}
+
+function declaredEffect({ name, provider, reconcile }: ResolvedEffect): NamedAnswers['effects'][number] {
   return {
+    name,
     takesKey: provider.keyed !== undefined,
     windowMs: provider.keyed?.windowMs ?? null,
     reconciles: reconcile !== undefined,
@@ -82,17 +89,30 @@ function declaredEffect({ provider, reconcile }: ResolvedEffect): LevelAnswers['
  * The level of what was seen: a declared key counts only where every call took one along, an effect that the handler no
  * longer declares has no reconcile, and what happened twice was done at least once. Undefined where nothing was seen.
  */
-export function observedLevel(handler: ResolvedHandler, seen: readonly ObservedEffect[]): SafetyLevel | undefined {
+export function observedLevel(answers: NamedAnswers, seen: readonly ObservedEffect[]): SafetyLevel | undefined {
   if (seen.length === 0) return undefined
   if (seen.some(({ doubledCount }) => doubledCount > 0)) return 'at least once'
-  const declared = new Map(Array.from(handler.effects.values(), (effect) => [effect.name, declaredEffect(effect)]))
+  const declared = new Map(answers.effects.map((effect) => [effect.name, effect]))
   const effects = seen.map(({ effect, callCount, keyedCount }) => ({
     windowMs: null,
     reconciles: false,
     ...declared.get(effect),
     takesKey: keyedCount === callCount,
   }))
-  return safetyLevel({ sideEffects: 'effects', whenInterrupted: handler.whenInterrupted, effects })
+  return safetyLevel({ sideEffects: 'effects', whenInterrupted: answers.whenInterrupted, effects })
+}
+
+/** 'charge: 12 done, 1 terminal, all with a key'; undefined where nothing was seen. */
+export function observedText(seen: readonly ObservedEffect[]): string | undefined {
+  if (seen.length === 0) return undefined
+  return seen
+    .map(({ effect, callCount, outcomes, keyedCount, doubledCount }) => {
+      const ends = Object.entries(outcomes).map(([state, count]) => `${count} ${state}`)
+      const keys = keyedCount === 0 ? 'none' : keyedCount === callCount ? 'all' : `${keyedCount} of ${callCount}`
+      const twice = doubledCount === 0 ? [] : [`${doubledCount} happened beside another`]
+      return `${effect}: ${[...ends, ...twice, `${keys} with a key`].join(', ')}`
+    })
+    .join('; ')
 }
 
 /** Highest first; how long a provider remembers does not count. */

@@ -139,8 +139,17 @@ export async function workers({ reads, runtime }: Context): Promise<readonly Wor
   return (await reads.workers()).map((row) => workerView(row, nowMs))
 }
 
+/** As many as the checklist of the command line looks at. */
+const maxObservedCalls = 2_000
+
 export async function checklist({ reads }: Context): Promise<readonly ChecklistView[]> {
-  return (await reads.jobTypes()).map(checklistView)
+  const [types, seen] = await Promise.all([reads.jobTypes(), reads.observedEffects(maxObservedCalls)])
+  return types.map((row) =>
+    checklistView(
+      row,
+      seen.filter(({ type }) => type === row.type),
+    ),
+  )
 }
 
 /** Names for filters: what is registered, and what was ever enqueued. */

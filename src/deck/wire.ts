@@ -159,7 +159,11 @@ export interface ChecklistView {
   readonly enforcedBy: string
   readonly duplicateWindowMs: number | null
   readonly whenInterrupted: string
+  /** The lower of what is declared and what was observed. */
   readonly level: string
+  readonly declaredLevel: string
+  /** What the newest calls of its effects came to; null where none was seen. */
+  readonly observed: string | null
   readonly markerLifeMs: number | null
   readonly allowRaw: boolean
   /** Names of the declared effects with their provider. */

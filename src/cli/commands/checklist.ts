@@ -1,5 +1,12 @@
 import type { Command } from 'commander'
-import { checklistRow, lowerLevel, observedLevel, type ChecklistRow } from '../../core/checklist.ts'
+import {
+  checklistRow,
+  declaredAnswers,
+  lowerLevel,
+  observedLevel,
+  observedText,
+  type ChecklistRow,
+} from '../../core/checklist.ts'
 import { formatMs } from '../../core/duration.ts'
 import type { ObservedEffect } from '../../core/inspector.ts'
 import { CliError } from '../cli-error.ts'
@@ -35,7 +42,7 @@ const columns: readonly Column<Row>[] = [
   { title: 'WHEN INTERRUPTED', of: (row) => row.whenInterrupted },
   { title: 'LEVEL', of: levelText },
   { title: 'KEY KEPT FOR', of: (row) => duration(row.markerLifeMs) },
-  { title: 'OBSERVED', of: (row) => observedText(row.observed) },
+  { title: 'OBSERVED', of: (row) => observedText(row.observed ?? []) ?? 'not observed' },
   { title: 'VERIFIED', of: () => 'not verified' },
 ]
 
@@ -45,7 +52,7 @@ async function checklist({ io }: CommandHost, out: Output, file: string, flags: 
   const rows = handlers.map((handler): Row => {
     const row = checklistRow(handler, worker, client)
     const seen = observed.filter(({ type }) => type === row.type)
-    const level = lowerLevel(row.level, observedLevel(handler, seen))
+    const level = lowerLevel(row.level, observedLevel(declaredAnswers(handler), seen))
     return { ...row, declared: row.level, level, observed: seen.length > 0 ? seen : null, verified: null }
   })
   out.result({ types: rows }, () => table(columns, rows))
@@ -69,19 +76,6 @@ function keyText({ key, keyScope }: Row): string {
 
 function levelText({ level, declared }: Row): string {
   return level === declared ? level : `${level} (declared: ${declared})`
-}
-
-/** 'charge: 12 done, 1 terminal, all with a key' */
-function observedText(observed: Row['observed']): string {
-  if (observed === null) return 'not observed'
-  return observed
-    .map(({ effect, callCount, outcomes, keyedCount, doubledCount }) => {
-      const ends = Object.entries(outcomes).map(([state, count]) => `${count} ${state}`)
-      const keys = keyedCount === 0 ? 'none' : keyedCount === callCount ? 'all' : `${keyedCount} of ${callCount}`
-      const twice = doubledCount === 0 ? [] : [`${doubledCount} happened beside another`]
-      return `${effect}: ${[...ends, ...twice, `${keys} with a key`].join(', ')}`
-    })
-    .join('; ')
 }
 
 function duration(ms: number | undefined): string | undefined {

@@ -1,5 +1,6 @@
 /** What a worker wrote down of a type when it started. Written by any version, so nothing about it is certain. */
-import { safetyLevel } from '../../core/checklist.ts'
+import { lowerLevel, observedLevel, observedText, safetyLevel } from '../../core/checklist.ts'
+import type { ObservedEffect } from '../../core/inspector.ts'
 import { parseJson } from '../../core/json-image.ts'
 import type { JobTypeRow } from '../../core/registration.ts'
 import { sideEffectAnswers } from '../../core/handler.ts'
@@ -43,7 +44,7 @@ export function effectAnswersOf(row: JobTypeRow | undefined): readonly EffectAns
   })
 }
 
-export function checklistView(row: JobTypeRow): ChecklistView {
+export function checklistView(row: JobTypeRow, seen: readonly ObservedEffect[]): ChecklistView {
   const answers = answersOf(row)
   const effects = effectAnswersOf(row)
   const sideEffects = text(answers['sideEffects'])
@@ -52,6 +53,8 @@ export function checklistView(row: JobTypeRow): ChecklistView {
     ? sideEffectAnswers[sideEffects as keyof typeof sideEffectAnswers]
     : ''
   const isKeyed = answers['key'] !== 'none'
+  const named = { sideEffects, whenInterrupted, effects }
+  const declaredLevel = safetyLevel(named)
   return {
     type: row.type,
     queue: row.queue,
@@ -60,8 +63,9 @@ export function checklistView(row: JobTypeRow): ChecklistView {
     enforcedBy: typeof answers['because'] === 'string' ? answers['because'] : known,
     duplicateWindowMs: answers['key'] === 'payload' ? count(answers['duplicateWindowMs']) : null,
     whenInterrupted,
-    level:
-      typeof answers['level'] === 'string' ? answers['level'] : safetyLevel({ sideEffects, whenInterrupted, effects }),
+    level: lowerLevel(declaredLevel, observedLevel(named, seen)),
+    declaredLevel,
+    observed: observedText(seen) ?? null,
     markerLifeMs: isKeyed ? count(answers['markerLifeMs']) : null,
     allowRaw: row.allowRaw,
     effects: effects.map(({ name, provider }) => ({ name, provider })),
