@@ -191,7 +191,9 @@ export class Incarnation {
     if (this.#stopping || this.#fenced || this.#core.slots.clogged) return 0
     const { prefetch } = this.#core.config
     const limit = Math.min(prefetch, Math.max(1, 2 * this.#core.slots.limit))
-    const taken = this.#buffer.length + this.#inHand.count('gate') + this.#inHand.count('settling')
+    // The outcomes of one buffer may be under way beside the next fetch; with more than that the storage lags behind.
+    const laggingCount = Math.max(0, this.#inHand.count('settling') - limit)
+    const taken = this.#buffer.length + this.#inHand.count('gate') + laggingCount
     if (this.#crowded) return Math.max(0, this.#core.slots.free - this.#buffer.length)
     const room = limit - taken
     // Small fetches cost as much as large ones: wait until half of the buffer is free.
@@ -292,6 +294,7 @@ export class Incarnation {
       events.emit({ name: 'job.abandoned', ...of, abandonedCount: slots.abandonedCount })
     }
     this.#dispatch()
+    this.#fetchLoop.kickSoon()
     if (action !== undefined) await this.#settle(held, action, type, gate.attempt, durationMs, '')
   }
 

@@ -4,6 +4,28 @@ import { resize, resizing } from './contracts.ts'
 import { sharedStorages, storages } from './storages.ts'
 import { ada, codeOf, gate, worlds } from './world.ts'
 
+describe.each(storages)('outcomes under way on $name', (kind) => {
+  const open = worlds(kind)
+
+  test('hold up the next fetch only where they are more than one buffer', async () => {
+    const world = open()
+    let ranCount = 0
+    const handler = resizing(async () => void (ranCount += 1))
+    await world.chokaq.enqueueMany(
+      resize,
+      Array.from({ length: 20 }, (_, n) => ({ id: String(n) })),
+    )
+    world.fault = (call) => (call === 'settle' ? 'hang' : 'none')
+    const worker = await world.start([handler], { concurrency: 2, prefetch: 4 })
+    await world.runtime.advance(3_000)
+    expect(ranCount).toBe(8)
+    world.fault = () => 'none'
+    await world.runtime.advance(20_000)
+    expect(ranCount).toBe(20)
+    await world.stop(worker)
+  })
+})
+
 describe.each(storages)('a paused queue on $name', (kind) => {
   const open = worlds(kind)
 

@@ -73,6 +73,18 @@ describe('FetchLoop', () => {
     await loop.stop()
   })
 
+  test('kicks of one tick are one', async () => {
+    const { runtime, loop, asked, stock } = loopOf({ a: 0 })
+    loop.start()
+    await runtime.settle()
+    stock['a'] = 3
+    for (let n = 0; n < 3; n += 1) loop.kickSoon()
+    expect(asked).toHaveLength(1)
+    await runtime.settle()
+    expect(asked).toHaveLength(2)
+    await loop.stop()
+  })
+
   test('a kick ends the wait, and is not lost while a fetch is under way', async () => {
     const { runtime, loop, asked, stock } = loopOf({ a: 0 })
     loop.start()

@@ -36,6 +36,7 @@ export class FetchLoop {
   #running = false
   #fetching = false
   #kicked = false
+  #kicksSoon = false
   #turn = 0
   #errorCount = 0
   #emptyCount = 0
@@ -63,6 +64,16 @@ export class FetchLoop {
     this.#kicked = true
     if (!this.#running || this.#fetching || this.#parts.room() === 0) return
     this.#current = this.#run()
+  }
+
+  /** A kick at the end of the tick, for all who ask for one in it: many small fetches cost more than a large one. */
+  kickSoon(): void {
+    if (this.#kicksSoon) return
+    this.#kicksSoon = true
+    this.#parts.scheduler.defer(() => {
+      this.#kicksSoon = false
+      this.kick()
+    })
   }
 
   /** One pass over the queues, outside the loop: for worker.tick(). */
