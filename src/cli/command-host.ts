@@ -13,6 +13,8 @@ export interface OutputFlags {
 
 export interface DatabaseFlags extends OutputFlags {
   readonly db?: string
+  /** Of PostgreSQL. */
+  readonly schema?: string
 }
 
 export interface ActorFlags extends DatabaseFlags {
@@ -50,10 +52,12 @@ export function withOutput(command: Command): Command {
 }
 
 export function withDatabase(command: Command): Command {
-  return withOutput(command).option(
-    '--db <location>',
-    `the database: a path or sqlite:path (default: $${databaseVariable}, else ${defaultLocation})`,
-  )
+  return withOutput(command)
+    .option(
+      '--db <location>',
+      `the database: a path, sqlite:path or postgres://host/database (default: $${databaseVariable}, else ${defaultLocation})`,
+    )
+    .option('--schema <name>', 'the schema that holds the tables (PostgreSQL; default: chokaq)')
 }
 
 /** For what stands in the audit log afterwards. */

@@ -58,6 +58,18 @@ describe('where the database is', () => {
     expect([found.code, found.stdout]).toEqual([0, expect.stringContaining('"mail"')])
     await database.drop()
   })
+
+  it('takes the schema of a PostgreSQL database with every command', async () => {
+    const database = await createDatabase({ isEmpty: true })
+    const driver = postgres(database.url, { schema: 'Jobs of "us"' }).open(createNodeRuntime())
+    await driver.inspector.setQueue({ name: 'mail', paused: true }, { actor: 'ada', note: '' })
+    await driver.close()
+    const args = ['queues', 'list', '--json', '--db', database.url]
+    expect(await cli(args, { cwd: scene.cwd })).toMatchObject({ code: 5 })
+    const found = await cli([...args, '--schema', 'Jobs of "us"'], { cwd: scene.cwd })
+    expect([found.code, found.stdout]).toEqual([0, expect.stringContaining('"mail"')])
+    await database.drop()
+  })
 })
 
 describe('a wrong database', () => {

@@ -6,7 +6,6 @@ import type { Output } from '../output.ts'
 import { planFor, withClient } from '../storage-location.ts'
 
 interface Flags extends DatabaseFlags {
-  readonly schema?: string
   readonly plan?: boolean
 }
 
@@ -14,7 +13,6 @@ export function registerMigrate(program: Command, host: CommandHost): void {
   withDatabase(program.command('migrate'))
     .description('make or upgrade the tables; with --plan only print the SQL')
     .option('--plan', 'print the SQL that would run, and run nothing')
-    .option('--schema <name>', 'the schema that holds the tables (PostgreSQL; default: chokaq)')
     .action((flags: Flags) => host.run(flags, (out) => migrate(host, out, flags)))
 }
 
