@@ -117,19 +117,24 @@ export class Connection {
   }
 }
 
+/** How long this side waits for a statement of the storage's own. */
+export function clientDeadlineMs({ statementDeadlineMs }: ConnectionSettings): number {
+  return statementDeadlineMs + clientGraceMs
+}
+
 export async function connect(
   settings: ConnectionSettings,
   name: string,
   onBroken: (connection: Connection) => void,
 ): Promise<Connection> {
-  const { target, statementDeadlineMs, connectDeadlineMs, isPooled, isBare = false } = settings
+  const { target, connectDeadlineMs, isPooled, isBare = false } = settings
   const client = new (target.clientClass())({
     application_name: `chokaq ${name}`,
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveDelayMs,
     ...target.settings,
     connectionTimeoutMillis: connectDeadlineMs,
-    ...(isBare ? {} : { query_timeout: statementDeadlineMs + clientGraceMs }),
+    ...(isBare ? {} : { query_timeout: clientDeadlineMs(settings) }),
   })
   const connection = new Connection(client, onBroken)
   try {

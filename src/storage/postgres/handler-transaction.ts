@@ -5,22 +5,29 @@
  *
  * The lease is looked at twice: before the work, to spare it, and under lock just before the commit, which decides. So
  * the work holds no lock of ours, however long it takes. A commit whose reply was lost is read back.
+ *
+ * Times. The handler's own statements have none but what the user's server and the attempt's timeout set. From the end of
+ * the work on the transaction is the storage's: it is about to lock the job's row, and a socket that is half open from
+ * there to the commit would keep that row from everyone until the kernel's keepalive ends it, after hours by default. So
+ * the transaction first bounds itself on the server: how long it waits for a lock, and how long for this side. That ends
+ * before this side stops waiting, so whoever reads the commit back finds the row free, or soon free. A statement has no
+ * time of its own on the server: constraints that the handler deferred are checked by COMMIT.
  */
 import { ChokaQError } from '../../core/errors.ts'
 import type { Runtime } from '../../core/runtime.ts'
 import type { CheckpointRequest, CheckpointVerdict } from '../../core/storage.ts'
-import type { Connection } from './connection.ts'
+import { clientDeadlineMs, type Connection, type ConnectionSettings } from './connection.ts'
 import type { Lane } from './lane.ts'
 import { translated, troubleOf } from './postgres-errors.ts'
 import type { SchemaName } from './schema-name.ts'
-import { Session } from './session.ts'
+import { type Queryable, Session } from './session.ts'
 import { checkpointState, isCheckpointLeft, leaveCheckpoint } from './statements/checkpoint.ts'
 
 export interface HandlerTransactionOptions {
   readonly runtime: Runtime
   readonly lane: Lane
   readonly schema: SchemaName
-  readonly location: string
+  readonly settings: ConnectionSettings
   /** Runs read-only work in a transaction of the storage's own. */
   readonly readBack: <T>(work: (session: Session) => Promise<T>) => Promise<T>
 }
@@ -32,16 +39,17 @@ export async function runHandlerTransaction(
   request: CheckpointRequest,
   work: Work,
 ): Promise<CheckpointVerdict> {
-  const { lane, runtime, location } = options
+  const { lane, runtime, settings } = options
   let isCommitting = false
   let thrown: { readonly error: unknown } | undefined
   let result: string | null = null
   try {
     return await lane.use('ctx.transaction', async (connection) => {
-      const session = new Session(connection, options.schema)
+      const own = ownStatements(connection, settings)
+      const session = new Session(own, options.schema)
       const state = await checkpointState(session, request)
       if (state.kind !== 'free') return state
-      await connection.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE')
+      await own.query('BEGIN ISOLATION LEVEL READ COMMITTED')
       try {
         try {
           result = await work(connection.handle)
@@ -50,15 +58,16 @@ export async function runHandlerTransaction(
           throw error
         }
         refuseEnded(connection)
+        await own.query(checkpointSettings(settings))
         if (!(await leaveCheckpoint(session, request, result))) {
-          await rollback(connection)
+          await rollback(connection, own)
           return { kind: 'lost' }
         }
         runtime.faults.reach('ledger-before-commit')
         isCommitting = true
-        await connection.query('COMMIT')
+        await own.query('COMMIT')
       } catch (error) {
-        await rollback(connection)
+        await rollback(connection, own)
         throw error
       }
       runtime.faults.reach('ledger-committed')
@@ -70,8 +79,20 @@ export async function runHandlerTransaction(
     if (isCommitting && troubleOf(error) === 'connection') {
       if (await options.readBack((session) => isCheckpointLeft(session, request))) return { kind: 'ran', result }
     }
-    throw translated(error, location, 0)
+    throw translated(error, settings.target.location, 0)
   }
+}
+
+/** The storage's own statements, which this side does not wait for without end. */
+function ownStatements(connection: Connection, settings: ConnectionSettings): Queryable {
+  const deadlineMs = clientDeadlineMs(settings)
+  return { query: (text, values) => connection.query(text, values, deadlineMs) }
+}
+
+/** For what follows the handler's work. Its work is worth a longer wait for the row than a statement of the sweep is. */
+function checkpointSettings({ statementDeadlineMs }: ConnectionSettings): string {
+  return `SET LOCAL lock_timeout = ${statementDeadlineMs};
+    SET LOCAL idle_in_transaction_session_timeout = ${statementDeadlineMs}`
 }
 
 /** A handler that commits by itself has parted its rows from the checkpoint. */
@@ -80,7 +101,7 @@ function refuseEnded(connection: Connection): void {
   throw new ChokaQError('CHOKAQ_NOT_IN_TRANSACTION', { call: 'ctx.transaction' })
 }
 
-async function rollback(connection: Connection): Promise<void> {
+async function rollback(connection: Connection, own: Queryable): Promise<void> {
   if (connection.isBroken) return
-  await connection.query('ROLLBACK').catch(() => connection.markBroken())
+  await own.query('ROLLBACK').catch(() => connection.markBroken())
 }

@@ -82,7 +82,7 @@ export async function findSchema(
 export function openingTexts(schema: SchemaName): readonly string[] {
   const name = schema.name.replaceAll("'", "''")
   return [
-    'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
+    'BEGIN ISOLATION LEVEL READ COMMITTED',
     'SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0',
     // A name may have a backslash.
     'SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL standard_conforming_strings = on',

@@ -238,9 +238,14 @@ export class PostgresStorageDriver implements StorageDriver {
       runtime,
       schema,
       lane: this.#lanes.handler,
-      location: settings.target.location,
+      settings,
       readBack: <T>(read: (session: Session) => Promise<T>) =>
-        this.#run('ctx.transaction', this.#lanes.settle, { isRepeatable: true, work: ({ session }) => read(session) }),
+        this.#run('ctx.transaction', this.#lanes.settle, {
+          isRepeatable: true,
+          // A transaction that lost its client ends by itself in this time, and its row is waited for.
+          lockTimeoutMs: settings.statementDeadlineMs,
+          work: ({ session }) => read(session),
+        }),
     }
     return runHandlerTransaction(options, request, work)
   }

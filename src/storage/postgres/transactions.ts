@@ -19,7 +19,7 @@ import { Session } from './session.ts'
 
 const maxConflictCount = 8
 const conflictPauseMs = 4
-const beginText = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'
+const beginText = 'BEGIN ISOLATION LEVEL READ COMMITTED'
 
 /** What a unit of work sees of its transaction. */
 export class Transaction {
