@@ -6,7 +6,7 @@ import { postgres } from 'chokaq/postgres'
 import type { StorageDriver } from '../../src/core/storage.ts'
 import { newJob } from '../../src/testing/conformance/new-job.ts'
 import { createDatabase } from './database.ts'
-import { fast, register, runtime } from './scene.ts'
+import { beat, fast, register, runtime } from './scene.ts'
 
 const database = await createDatabase()
 const holder = new pg.Client(database.url)
@@ -96,5 +96,18 @@ describe('with a snapshot held', () => {
     expect(await enqueueNow()).toEqual(await fetchOne())
     const late = await insertLate(1)
     expect(await fetchOne()).toEqual(late)
+  })
+
+  it('leaves the look at what a worker owns out of the beats after a slow one', async () => {
+    clockMs += 3_600_000
+    await enqueueNow()
+    expect(await fetchOne()).toHaveLength(1)
+    stepMs = 5_000
+    const slowBeat = await beat(driver)
+    stepMs = 0
+    expect(slowBeat).toMatchObject({ kind: 'alive', ownsJobs: true })
+    expect(await beat(driver)).toMatchObject({ kind: 'alive', ownsJobs: false })
+    clockMs += 3_600_000
+    expect(await beat(driver)).toMatchObject({ kind: 'alive', ownsJobs: true })
   })
 })

@@ -3,7 +3,6 @@ import { CounterSum, type CounterRow } from '../../core/counters.ts'
 import { ChokaQError } from '../../core/errors.ts'
 import type { Inspector, InspectorReader, ReaderOptions } from '../../core/inspector.ts'
 import type { FetchedJob, NewJob } from '../../core/job.ts'
-import type { Lease } from '../../core/lease.ts'
 import type { LedgerRequest, LedgerVerdict } from '../../core/ledger.ts'
 import type { Runtime } from '../../core/runtime.ts'
 import type {
@@ -34,6 +33,7 @@ import type {
   WorkerInfo,
 } from '../../core/storage.ts'
 import type { ConnectionSettings } from './connection.ts'
+import { DeadWalk } from './dead-walk.ts'
 import { enqueueBatch } from './enqueue-batch.ts'
 import { Fetcher } from './fetcher.ts'
 import { runHandlerTransaction } from './handler-transaction.ts'
@@ -92,6 +92,8 @@ export class PostgresStorageDriver implements StorageDriver {
   readonly #wake: Wake
   readonly #lanes: Readonly<Record<'main' | 'settle' | 'beat' | 'handler', Lane>>
   readonly #fetcher: Fetcher
+  readonly #ownWalk: DeadWalk
+  readonly #lostWalk: DeadWalk
   #installing: Promise<void> | undefined
   #isInstalled = false
   readonly #readers: InspectorReader[] = []
@@ -112,6 +114,8 @@ export class PostgresStorageDriver implements StorageDriver {
     }
     this.#transactions = new Transactions({ runtime, settings, schema, onCommit })
     this.#fetcher = new Fetcher((unit) => this.#run('fetch', this.#lanes.main, unit), runtime.clock)
+    this.#ownWalk = new DeadWalk(runtime.clock)
+    this.#lostWalk = new DeadWalk(runtime.clock)
     this.#wake = new Wake({
       runtime,
       settings,
@@ -262,18 +266,19 @@ export class PostgresStorageDriver implements StorageDriver {
   }
 
   heartbeat(request: BeatRequest): Promise<BeatVerdict> {
-    return this.#run('heartbeat', this.#lanes.beat, {
-      ...one,
-      work: (tx) => heartbeat(tx, request),
-      beforeCommit: 'heartbeat-before-commit',
-    })
+    const isLook = this.#ownWalk.isDue
+    const call = (): Promise<BeatVerdict> =>
+      this.#run('heartbeat', this.#lanes.beat, {
+        ...one,
+        work: (tx) => heartbeat(tx, request, { isLook }),
+        beforeCommit: 'heartbeat-before-commit',
+      })
+    return isLook ? this.#ownWalk.take(call) : call()
   }
 
   async disown(request: DisownRequest): Promise<number> {
-    const leases: readonly Lease[] = await this.#run('disown', this.#lanes.beat, {
-      ...one,
-      work: (tx) => unknownLeases(tx, request),
-    })
+    const look = { ...one, work: (tx: Transaction) => unknownLeases(tx, request) }
+    const leases = await this.#ownWalk.take(() => this.#run('disown', this.#lanes.beat, look))
     if (leases.length === 0) return 0
     return this.#run('disown', this.#lanes.beat, { work: (tx) => disown(tx, request.workerId, leases) })
   }
@@ -298,11 +303,12 @@ export class PostgresStorageDriver implements StorageDriver {
 
   async rescue(request: RescueRequest): Promise<readonly RescuedJob[]> {
     const lane = this.#lanes.main
-    const isWorth = await this.#run('rescue', lane, {
-      ...one,
-      work: ({ session }) => hasLost(session, request.deadWorkerIds),
-    })
-    if (!isWorth) return []
+    const { deadWorkerIds } = request
+    if (deadWorkerIds.length === 0) {
+      if (!this.#lostWalk.isDue) return []
+      const isLost = { ...one, work: ({ session }: Transaction) => hasLost(session) }
+      if (!(await this.#lostWalk.take(() => this.#run('rescue', lane, isLost)))) return []
+    }
     const rescued = await this.#run('rescue', lane, {
       work: (tx) => rescue(tx, request),
       beforeCommit: 'rescue-before-commit',

@@ -19,13 +19,14 @@ export async function registerWorker({ session }: Transaction, info: WorkerInfo)
 }
 
 // One row at least while the worker's own row is there.
-const beat = `
+const beatText = (owns: string): string => `
   WITH u AS (UPDATE chokaq.workers SET beat = beat + 1, beat_at = chokaq.now_ms(), concurrency = $2, running_count = $3,
     buffered_count = $4 WHERE id = $1 RETURNING id, beat_at)
-  SELECT h.id::text AS id, u.beat_at AS at_ms,
-    (EXISTS (SELECT FROM chokaq.jobs_hot o WHERE o.worker_id = u.id))::int AS owns
+  SELECT h.id::text AS id, u.beat_at AS at_ms, ${owns} AS owns
   FROM u LEFT JOIN chokaq.jobs_hot h ON h.cancel_requested_at IS NOT NULL AND h.worker_id = u.id
   ORDER BY h.id`
+const beat = beatText('0')
+const beatAndLook = beatText('(EXISTS (SELECT FROM chokaq.jobs_hot o WHERE o.worker_id = u.id))::int')
 
 interface BeatRow {
   readonly id: string | null
@@ -33,10 +34,23 @@ interface BeatRow {
   readonly owns: number
 }
 
-/** heartbeat: moves the counter and tells which of the worker's jobs are to be cancelled. Who: the worker. */
-export async function heartbeat({ session }: Transaction, request: BeatRequest): Promise<BeatVerdict> {
+/**
+ * heartbeat: moves the counter and tells which of the worker's jobs are to be cancelled. Whether it owns any is looked up
+ * only on request: that reads past the dead rows, see dead-walk.ts. Who: the worker.
+ */
+export async function heartbeat(
+  { session }: Transaction,
+  request: BeatRequest,
+  { isLook }: { readonly isLook: boolean },
+): Promise<BeatVerdict> {
   const { workerId, concurrency, runningCount, bufferedCount } = request
-  const rows = await session.all<BeatRow>(beat, workerId, concurrency, runningCount, bufferedCount)
+  const rows = await session.all<BeatRow>(
+    isLook ? beatAndLook : beat,
+    workerId,
+    concurrency,
+    runningCount,
+    bufferedCount,
+  )
   const [first] = rows
   if (first === undefined) return { kind: 'unknown' }
   const cancelRequested = rows.flatMap(({ id }) => (id === null ? [] : [id]))

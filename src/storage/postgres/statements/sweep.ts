@@ -42,9 +42,9 @@ const deleteIdleWorkers = `DELETE FROM chokaq.workers w WHERE w.id IN (
     SELECT o.id FROM chokaq.workers o WHERE o.id = ANY($1::text[]) ORDER BY o.id FOR UPDATE SKIP LOCKED)
   AND NOT EXISTS (SELECT FROM chokaq.jobs_hot h WHERE h.worker_id = w.id)`
 
-/** Whether a rescue would find something to do: looked up without locks. */
-export async function hasLost(session: Session, deadWorkerIds: readonly string[]): Promise<boolean> {
-  return deadWorkerIds.length > 0 || (await session.get(anyLost, [])) !== undefined
+/** Whether a rescue would find something to do where nobody is known to be dead: looked up without locks. */
+export async function hasLost(session: Session): Promise<boolean> {
+  return (await session.get(anyLost, [])) !== undefined
 }
 
 /**
