@@ -26,6 +26,7 @@ const authorize = defineEffect({
   name: 'authorize',
   provider: stripe,
   run: async (input: { cents: number }) => ({ id: `auth_${input.cents}` }),
+  compensate: async () => undefined,
 })
 const charge = defineEffect({
   name: 'charge',
