@@ -80,6 +80,8 @@ type Event =
   | ({ readonly kind: 'start.ok'; readonly verdict: string; readonly attempt: number | null } & OfLease & Call)
   | Each<'hb.ok' | 'hb.lost', { readonly workerId: string }>
   | { readonly kind: 'fenced'; readonly workerId: string; readonly why: string }
+  /** A call of the storage failed, and the worker says so. */
+  | { readonly kind: 'trouble'; readonly during: string }
   | { readonly kind: 'disowned'; readonly workerId: string; readonly count: number }
   // handlers
   | {

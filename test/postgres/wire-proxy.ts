@@ -93,6 +93,8 @@ class Link {
   }
 
   #said(data: Buffer): void {
+    // What fell silent stays so: a network that comes back does not bring back what it swallowed.
+    if (this.#proxy.isSilent) this.#fate ??= 'half-open'
     for (const message of this.#fromClient.take(data)) {
       const kind = isTyped(message) ? message[0] : undefined
       if (kind === terminate || kind === password) {
@@ -146,6 +148,7 @@ class Link {
   }
 
   #answered(data: Buffer): void {
+    if (this.#proxy.isSilent) this.#fate ??= 'half-open'
     if (this.#isHeld) return
     if (this.#isStarting && this.#fate === undefined) this.client.write(data)
     for (const message of this.#fromServer.take(data)) this.#pass(message)
@@ -199,12 +202,15 @@ export class WireProxy {
   /** The server's URL, through this proxy. */
   readonly url: string
   isDown = false
+  /** Nothing is refused and nothing is answered, on connections of before and on new ones. */
+  isSilent = false
   /** What the request was that the last cut met. */
   struck: string | undefined
   /** Since the last `arm`. */
   requestCount = 0
   readonly #server: Server
   readonly #links = new Set<Link>()
+  readonly #unanswered = new Set<Socket>()
   #cut: Cut | undefined
   #late: (() => Promise<void>) | undefined
 
@@ -227,6 +233,13 @@ export class WireProxy {
         client.destroy()
         return
       }
+      if (this.isSilent) {
+        this.#unanswered.add(client)
+        client.on('close', () => this.#unanswered.delete(client))
+        // Read and dropped, so that the other end can hang up.
+        client.resume()
+        return
+      }
       const link = new Link(this, client, connect(target))
       this.#links.add(link)
       link.client.on('close', () => this.#forget(link))
@@ -243,6 +256,7 @@ export class WireProxy {
   disarm(): void {
     this.#cut = undefined
     this.isDown = false
+    this.isSilent = false
   }
 
   /** Cuts every connection there is. */
@@ -259,6 +273,7 @@ export class WireProxy {
 
   async close(): Promise<void> {
     this.dropAll()
+    for (const client of this.#unanswered) client.destroy()
     await new Promise<void>((resolve) => void this.#server.close(() => resolve()))
   }
 
