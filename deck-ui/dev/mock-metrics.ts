@@ -81,7 +81,15 @@ export function overviewOf(range: Range): Overview {
   return {
     ...metricsOf(range),
     live: liveState(),
-    sums: { completed: 209_412, failed: 2_381, dead: 27, skipped: 4_120, retried: 2_352, rescued: 14 },
+    sums: {
+      completed: 209_412,
+      failed: 2_381,
+      dead: 27,
+      skipped: 4_120,
+      retried: 2_352,
+      rescued: 14,
+      deduplicated: 302,
+    },
     attention: [
       {
         level: 'critical',

@@ -88,6 +88,8 @@ export interface Overview extends MetricSeriesView {
     readonly skipped: number
     readonly retried: number
     readonly rescued: number
+    /** Answered at enqueue: their key was held or finished, and no job was stored. */
+    readonly deduplicated: number
   }
   /** What a person should look at first, worst first; empty where all is well. */
   readonly attention: readonly AttentionView[]

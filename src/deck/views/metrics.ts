@@ -69,6 +69,7 @@ export function sumsOf(points: readonly MetricPoint[]): Overview['sums'] {
     skipped: sum('jobs.skipped'),
     retried: sum('jobs.retried'),
     rescued: sum('jobs.rescued'),
+    deduplicated: sum('jobs.deduplicated'),
   }
 }
 

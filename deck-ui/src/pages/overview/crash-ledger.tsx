@@ -9,7 +9,7 @@ interface CrashLedgerProps {
 
 /** What happened in the range, and what crashes cost: one line of figures that tell a story together. */
 export function CrashLedger({ sums, claims, reviewCount }: CrashLedgerProps) {
-  const stopped = totalOf(claims, 'completed_duplicate') + totalOf(claims, 'in_progress_duplicate')
+  const stopped = sums.deduplicated + totalOf(claims, 'completed_duplicate') + totalOf(claims, 'in_progress_duplicate')
   return (
     <dl className="ledger">
       <Entry value={sums.completed} name="completed" />
