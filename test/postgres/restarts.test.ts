@@ -45,7 +45,7 @@ function onServer(server: PostgresServer, folder: string): CrashStorage {
 }
 
 test(
-  `K24 ${restartCount} immediate stops under load: every invariant holds, and no worker ends`,
+  'K24 a server that is stopped at once under load, again and again: every invariant holds, and no worker ends',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'chokaq-restarts-'))
     chmodSync(folder, 0o755)
