@@ -49,7 +49,7 @@ describe('the plan', () => {
       foundVersion: known - 1,
       pending: [{ version: known, name: migrations.at(-1)?.name }],
     })
-    expect(plan.sql).not.toMatch(/CREATE SCHEMA|jobs_archive \(/)
+    expect(plan.sql).not.toMatch(/CREATE SCHEMA|CREATE TABLE chokaq\.jobs_/)
   })
 
   it('works for a schema with an odd name', async () => {
