@@ -54,11 +54,9 @@ describe('chokaq demo', () => {
     expect(result.chargeKillCount).toBeGreaterThanOrEqual(2)
     expect(result.extraAttempts.map(({ why }) => why)).toContain('worker killed')
     const [card, bank, voucher] = result.providers
-    for (const one of [card, bank, voucher]) {
-      expect(one?.chargeCount).toBe(one?.paymentCount)
-      expect(one?.inDoubtCount).toBeGreaterThan(0)
-    }
-    expect(bank?.reconciledCount).toBeGreaterThan(0)
+    for (const one of [card, bank, voucher]) expect(one?.chargeCount).toBe(one?.paymentCount)
+    // Which provider a kill strikes depends on the moment; that some call was left in doubt does not.
+    expect(result.providers.reduce((total, one) => total + one.inDoubtCount, 0)).toBeGreaterThan(0)
     expect((voucher?.adoptedCount ?? 0) + (voucher?.retriedCount ?? 0)).toBe(voucher?.inDoubtCount)
     expect([card?.adoptedCount, bank?.adoptedCount]).toEqual([0, 0])
   })
