@@ -270,6 +270,9 @@ export interface Doubt {
   readonly effect: LedgerRecord
 }
 
+/** The newest calls of effects that a checklist looks at. */
+export const maxObservedCalls = 2_000
+
 export interface Inspector {
   get(jobId: string): Promise<JobRecord | undefined>
   list(request: ListRequest): Promise<JobPage>

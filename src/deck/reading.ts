@@ -1,5 +1,5 @@
 /** What the pages ask for: one function each, from the storage to what goes over the wire. */
-import type { QueueRow } from '../core/inspector.ts'
+import { maxObservedCalls, type QueueRow } from '../core/inspector.ts'
 import type { JobRecord } from '../core/job.ts'
 import { metricBucketMs } from '../core/metrics.ts'
 import { actsOf } from './acts/job-acts.ts'
@@ -138,9 +138,6 @@ export async function workers({ reads, runtime }: Context): Promise<readonly Wor
   const nowMs = runtime.clock.nowMs()
   return (await reads.workers()).map((row) => workerView(row, nowMs))
 }
-
-/** As many as the checklist of the command line looks at. */
-const maxObservedCalls = 2_000
 
 export async function checklist({ reads }: Context): Promise<readonly ChecklistView[]> {
   const [types, seen] = await Promise.all([reads.jobTypes(), reads.observedEffects(maxObservedCalls)])

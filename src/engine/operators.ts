@@ -2,19 +2,20 @@
 import type { ClientConfig } from '../core/config.ts'
 import { contractOf, type Job } from '../core/contract.ts'
 import { ChokaQError } from '../core/errors.ts'
-import type {
-  Actor,
-  AuditRow,
-  CancelVerdict,
-  JobFilter,
-  JobPage,
-  ObservedEffect,
-  QueueRow,
-  ResurrectRequest,
-  ResurrectVerdict,
-  SchemaState,
-  Upkeep,
-  WorkerRow,
+import {
+  maxObservedCalls,
+  type Actor,
+  type AuditRow,
+  type CancelVerdict,
+  type JobFilter,
+  type JobPage,
+  type ObservedEffect,
+  type QueueRow,
+  type ResurrectRequest,
+  type ResurrectVerdict,
+  type SchemaState,
+  type Upkeep,
+  type WorkerRow,
 } from '../core/inspector.ts'
 import type { CounterRow } from '../core/counters.ts'
 import type { JobRecord, Pillar } from '../core/job.ts'
@@ -47,7 +48,6 @@ export type ResurrectAnswer = Exclude<ResurrectVerdict, { readonly kind: 'not-ab
 
 const defaultLimit = 50
 const purgeBatch = 1_000
-const observedCalls = 2_000
 
 interface Parts {
   readonly driver: StorageDriver
@@ -262,7 +262,7 @@ export class Insight {
 
   /** How the newest 2,000 calls of effects ended, and those in doubt (up to as many), by type and effect. */
   observedEffects(): Promise<readonly ObservedEffect[]> {
-    return this.#parts.driver.inspector.observedEffects(observedCalls)
+    return this.#parts.driver.inspector.observedEffects(maxObservedCalls)
   }
 
   /** Which migrations the database has, and which this version knows. */

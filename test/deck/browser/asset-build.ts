@@ -6,7 +6,13 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const built = join(root, 'src/deck/assets/index.html')
-const sources = ['deck-ui/src', 'deck-ui/index.html', 'deck-ui/dev/vite.config.ts', 'src/deck/wire.ts']
+const sources = [
+  'deck-ui/src',
+  'deck-ui/index.html',
+  'deck-ui/dev/vite.config.ts',
+  'src/deck/wire.ts',
+  'src/core/job.ts',
+]
 
 export function ensureAssets(): void {
   if (Math.max(...sources.map((path) => newest(join(root, path)))) < newest(built)) return

@@ -1,8 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
 import { useEffect, useId, useState } from 'react'
+import { deadReasons } from '../../../../src/core/job.ts'
 import type { JobFilterView, PillarView } from '../../../../src/deck/wire-jobs.ts'
 import { typesQuery } from '../../api/queries.ts'
-import { deadReasons, type FilterName, statesOf } from './job-filter.ts'
+import { type FilterName, statesOf } from './job-filter.ts'
 
 interface FilterBarProps {
   readonly pillar: PillarView

@@ -1,6 +1,7 @@
 /** Filters of the job lists, as they stand in the page's address. */
 import { useCallback, useMemo } from 'react'
 import { useSearchParams } from 'wouter'
+import { archiveOutcomes, hotStates } from '../../../../src/core/job.ts'
 import type { JobFilterView, PillarView } from '../../../../src/deck/wire-jobs.ts'
 
 export const pillars = ['hot', 'archive', 'dlq'] as const satisfies readonly PillarView[]
@@ -13,24 +14,10 @@ const filterNames = ['type', 'queue', 'key', 'tag', 'state', 'reason', 'review',
 export type FilterName = (typeof filterNames)[number]
 
 export const statesOf: Readonly<Record<PillarView, readonly string[]>> = {
-  hot: ['scheduled', 'pending', 'fetched', 'processing'],
-  archive: ['completed', 'skipped', 'cancelled'],
+  hot: hotStates,
+  archive: archiveOutcomes,
   dlq: [],
 }
-
-export const deadReasons = [
-  'MaxRetriesExceeded',
-  'FatalError',
-  'Timeout',
-  'Interrupted',
-  'RetryLifetimeExpired',
-  'Rejected',
-  'InDoubt',
-  'CompleteConflict',
-  'KeyReused',
-  'EmptyKey',
-  'ReviewRequested',
-] as const
 
 /** Filters that mean something for the pillar; the rest of an address is left out. */
 export function filterFor(pillar: PillarView, search: URLSearchParams): JobFilterView {
