@@ -19,7 +19,8 @@ import {
 } from '../core/inspector.ts'
 import type { CounterRow } from '../core/counters.ts'
 import type { JobRecord, Pillar } from '../core/job.ts'
-import { parseJson, toJsonText } from '../core/json-image.ts'
+import { toJsonText } from '../core/json-image.ts'
+import { countAnswered, effectsAnswered, typeAnswers, type TypeAnswers } from '../core/type-answers.ts'
 import type { MetricQuery, MetricSeries } from '../core/metrics.ts'
 import { keyedFields, payloadText, readPayload } from '../core/preparation.ts'
 import type { Runtime } from '../core/runtime.ts'
@@ -124,19 +125,14 @@ export class DeadLetters {
         expected: 'a text that says where you looked, for a new operation',
       })
     }
-    const effects = (await this.#answers(type))?.effects
-    const waits = (Array.isArray(effects) ? effects : []).map((each: { readonly settleAfterMs?: unknown }) =>
-      typeof each.settleAfterMs === 'number' ? each.settleAfterMs : 0,
-    )
+    const effects = effectsAnswered(await this.#answers(type))
+    const waits = effects.map((effect) => countAnswered(effect['settleAfterMs']) ?? 0)
     return { statement: absence.trim(), settleAfterMs: Math.max(0, ...waits) }
   }
 
   /** What the worker that registered the type told of it last. */
-  async #answers(
-    type: string,
-  ): Promise<{ readonly continueWithinMs?: unknown; readonly effects?: unknown } | undefined> {
-    const row = (await this.#parts.driver.inspector.jobTypes()).find((each) => each.type === type)
-    return row === undefined ? undefined : (parseJson(row.answers) as object)
+  async #answers(type: string): Promise<TypeAnswers> {
+    return typeAnswers((await this.#parts.driver.inspector.jobTypes()).find((each) => each.type === type))
   }
 
   async #edit(
@@ -169,8 +165,7 @@ export class DeadLetters {
   /** As the worker that registered the type last computed it; without a key no marker could have come and gone. */
   async #continueWithinMs({ type, keyHash }: JobRecord): Promise<number | undefined> {
     if (keyHash === null) return undefined
-    const continueWithinMs = (await this.#answers(type))?.continueWithinMs
-    return typeof continueWithinMs === 'number' ? continueWithinMs : undefined
+    return countAnswered((await this.#answers(type))['continueWithinMs']) ?? undefined
   }
 
   /** Deletes dead jobs for good; those in doubt stay. Give ids or a filter. */

@@ -3,7 +3,8 @@ import type { ClientConfig } from '../core/config.ts'
 import { ChokaQError, unreachable } from '../core/errors.ts'
 import type { Actor, Decision, Inspector } from '../core/inspector.ts'
 import type { JobRecord } from '../core/job.ts'
-import { parseJson, toJsonText } from '../core/json-image.ts'
+import { toJsonText } from '../core/json-image.ts'
+import { countAnswered, typeAnswers } from '../core/type-answers.ts'
 import type { LedgerRecord } from '../core/ledger.ts'
 import type { Runtime } from '../core/runtime.ts'
 import type { StorageDriver } from '../core/storage.ts'
@@ -141,8 +142,7 @@ export class Reviews {
   async #markerLifeMs(id: string): Promise<number> {
     const job = await this.#driver.inspector.get(id)
     const row = (await this.#driver.inspector.jobTypes()).find(({ type }) => type === job?.type)
-    const answers = row === undefined ? undefined : (parseJson(row.answers) as { readonly markerLifeMs?: unknown })
-    return typeof answers?.markerLifeMs === 'number' ? answers.markerLifeMs : defaultMarkerLifeMs
+    return countAnswered(typeAnswers(row)['markerLifeMs']) ?? defaultMarkerLifeMs
   }
 }
 
