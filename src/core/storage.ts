@@ -222,6 +222,8 @@ export interface CheckpointRequest {
   readonly workerId: string
   readonly attempt: number
   readonly keepMs: number
+  /** Aborts when the attempt is over: what is still open then is rolled back, and the storage waits no longer for the work. */
+  readonly over?: AbortSignal
 }
 
 export type CheckpointVerdict =

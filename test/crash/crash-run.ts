@@ -179,7 +179,11 @@ export class CrashRun {
   async verdict(rules: Rules = {}): Promise<readonly string[]> {
     const running = this.#processes.filter(({ ending }) => ending === undefined)
     for (const process of running) process.askToStop(leaseTimes.shutdownGrace)
-    await until('the processes to stop', deadlineMs, () => running.every(({ ending }) => ending !== undefined))
+    const left = () => running.filter(({ ending }) => ending === undefined)
+    await until('the processes to stop', deadlineMs, () => left().length === 0).catch((error: unknown) => {
+      const names = left().map(({ name }) => name)
+      throw new Error(`${names.join(', ')} did not stop\n${this.#lastWords()}`, { cause: error })
+    })
     return [...check(this.lines(), await this.snapshot(), rules), ...(await this.database.damage())]
   }
 

@@ -94,11 +94,11 @@ export function postgresServer(serverFolder?: string): CrashStorage {
         userRows: () => database.query<UserRow>('SELECT op, job FROM public.crash_effects'),
         // Its pages are the server's own business; what a process that died can leave behind are locks and transactions.
         async damage() {
-          const left = await database.query<{ readonly application_name: string }>(
-            `SELECT application_name FROM pg_stat_activity WHERE datname = current_database()
+          const left = await database.query<{ readonly application_name: string; readonly query: string }>(
+            `SELECT application_name, query FROM pg_stat_activity WHERE datname = current_database()
               AND state LIKE 'idle in transaction%'`,
           )
-          return left.map((row) => `a transaction of ${row.application_name} is still open`)
+          return left.map((row) => `a transaction of "${row.application_name}" is still open after: ${row.query}`)
         },
         async holdLock() {
           const client = new pg.Client({ connectionString: database.url })

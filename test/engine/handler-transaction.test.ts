@@ -172,6 +172,24 @@ describe('on PostgreSQL', () => {
     expect(await rows()).toEqual([])
   })
 
+  test('ctx.transaction that is not awaited fails the attempt and is rolled back, even one that never ends', async () => {
+    const handler = capturing(async (p, ctx) => {
+      let hasInserted: () => void = () => undefined
+      const inserted = new Promise<void>((resolve) => (hasInserted = resolve))
+      const mark = ctx.transaction('mark', async (tx) => {
+        await tx.query(`INSERT INTO ${table} VALUES ($1)`, [p.paymentId])
+        hasInserted()
+        if (ctx.attempt === 1) await new Promise(() => undefined)
+      })
+      await (ctx.attempt === 1 ? inserted : mark)
+      return { chargeId: 'c' }
+    }, soonAgain)
+    const job = await run(handler)
+    expect(job).toMatchObject({ state: 'completed', attempt: 2 })
+    expect(job?.history).toContain('CHOKAQ_CTX_REVOKED')
+    expect(await rows()).toEqual(['p1'])
+  })
+
   function completing(isDoomed: (attempt: number) => boolean): Handler {
     return capturing(async (p, ctx) => {
       const client = await pool.connect()

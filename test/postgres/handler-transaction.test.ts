@@ -68,7 +68,58 @@ describe('a connection that falls silent behind the work of a handler', () => {
   })
 })
 
+describe('an attempt that is over', () => {
+  async function ended(driver: StorageDriver, work: (tx: pg.ClientBase) => Promise<unknown>): Promise<void> {
+    const request = await runningJob()
+    const attempt = new AbortController()
+    let hasBegun = false
+    const verdict = codeOf(
+      ship(driver, { ...request, over: attempt.signal }, async (tx) => {
+        hasBegun = true
+        await work(tx)
+      }),
+    )
+    await expect.poll(() => hasBegun).toBe(true)
+    attempt.abort()
+    expect(await verdict).toBe('CHOKAQ_CTX_REVOKED')
+    expect(await codeOf(ship(driver, { ...request, over: attempt.signal }, work))).toBe('CHOKAQ_CTX_REVOKED')
+    expect(await parcels(request)).toBe(0)
+  }
+
+  it('waits no longer for a handler that never comes back, and the server keeps nothing of it', async () => {
+    const driver = open(database.url)
+    await ended(driver, () => new Promise(() => undefined))
+    await driver.close()
+    const left = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`
+    await expect.poll(() => database.query(left)).toEqual([])
+  })
+
+  it('cuts a statement of the handler that went into a half-open socket, and the storage can close', async () => {
+    const driver = open(proxy.url, { statementDeadlineMs, listen: false })
+    await ended(driver, async (tx) => {
+      proxy.arm({ at: 1, kind: 'half-open' })
+      await tx.query('SELECT 1')
+    })
+    proxy.disarm()
+    await driver.close()
+  })
+})
+
 describe("a handler's own time", () => {
+  it('in a transaction is watched by the server, which gives up a client that is gone within half a minute', async () => {
+    const shown: unknown[] = []
+    await ship(direct, await runningJob(), async (tx) => {
+      const { rows } = await tx.query(`SELECT name, setting::int AS value FROM pg_settings
+        WHERE name IN ('tcp_keepalives_idle', 'tcp_keepalives_interval', 'tcp_keepalives_count') ORDER BY name`)
+      shown.push(...(rows as unknown[]))
+    })
+    expect(shown).toEqual([
+      { name: 'tcp_keepalives_count', value: 4 },
+      { name: 'tcp_keepalives_idle', value: 10 },
+      { name: 'tcp_keepalives_interval', value: 5 },
+    ])
+  })
+
   it('in a transaction is not cut: neither a long statement nor a long pause between two', async () => {
     const request = await runningJob()
     const pauseS = (3 * statementDeadlineMs) / 1_000

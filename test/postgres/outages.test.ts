@@ -31,6 +31,8 @@ const heartbeatMs = isReal ? 5_000 : leaseTimes.heartbeat
 const backMs = 5_000
 /** Who asked just before the return is answered never, and asks again after its own deadline. */
 const silenceMs = 6_000
+/** The server's keepalive for clients that fell silent, scaled down as well. */
+const keepAliveMs = 10_000
 /** Twice the statement deadline, and a little. */
 const idleMs = 12_000
 const paceMs = 1_000
@@ -42,14 +44,18 @@ async function behindProxy(): Promise<{ readonly storage: CrashStorage; readonly
     async create() {
       const made = await postgresServer().create()
       const opened = await WireProxy.before(made.url)
+      opened.keepAliveMs = keepAliveMs
       proxy = opened
       return {
         ...made,
         url: opened.url,
         // The server still waits for a client that fell silent in a transaction, until its own limit.
         async damage() {
-          await until('open transactions to end', idleMs, async () => (await made.damage()).length === 0)
-          return []
+          const giveUpMs = performance.now() + idleMs
+          return until('open transactions to end', 2 * idleMs, async () => {
+            const left = await made.damage()
+            return left.length === 0 || performance.now() >= giveUpMs ? left : undefined
+          })
         },
         remove: () => opened.close().then(() => made.remove()),
       }

@@ -92,9 +92,16 @@ class Link {
     this.server.destroy()
   }
 
+  /** What fell silent stays so: a network that comes back does not bring back what it swallowed. */
+  #fallSilent(): void {
+    if (this.#fate !== undefined) return
+    this.#fate = 'half-open'
+    const { keepAliveMs } = this.#proxy
+    if (keepAliveMs !== undefined) setTimeout(() => this.server.destroy(), keepAliveMs).unref()
+  }
+
   #said(data: Buffer): void {
-    // What fell silent stays so: a network that comes back does not bring back what it swallowed.
-    if (this.#proxy.isSilent) this.#fate ??= 'half-open'
+    if (this.#proxy.isSilent) this.#fallSilent()
     for (const message of this.#fromClient.take(data)) {
       const kind = isTyped(message) ? message[0] : undefined
       if (kind === terminate || kind === password) {
@@ -148,7 +155,7 @@ class Link {
   }
 
   #answered(data: Buffer): void {
-    if (this.#proxy.isSilent) this.#fate ??= 'half-open'
+    if (this.#proxy.isSilent) this.#fallSilent()
     if (this.#isHeld) return
     if (this.#isStarting && this.#fate === undefined) this.client.write(data)
     for (const message of this.#fromServer.take(data)) this.#pass(message)
@@ -204,6 +211,8 @@ export class WireProxy {
   isDown = false
   /** Nothing is refused and nothing is answered, on connections of before and on new ones. */
   isSilent = false
+  /** How long the server believes in a client that fell silent; without it for as long as the proxy lives. */
+  keepAliveMs: number | undefined
   /** What the request was that the last cut met. */
   struck: string | undefined
   /** Since the last `arm`. */

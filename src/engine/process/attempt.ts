@@ -119,12 +119,12 @@ export class Attempt {
       return threw(outcome.thrown)
     }
     if (this.#aborted?.by === 'lease-lost') return { kind: 'ended', end: this.#abortedEnd(undefined) }
-    const { jobId } = this.#ctx
+    const { jobId, unawaited } = this.#ctx
     // Only the database knows whether the handler's own transaction committed. Where it did, the settle that follows
     // finds the job completed under this lease and changes nothing; where it did not, this is how the attempt failed.
     if (outcome.value === completedToken) return threw(new ChokaQError('CHOKAQ_COMPLETE_ROLLED_BACK', { jobId }))
     if (this.#ctx.completedInTransaction) return threw(new ChokaQError('CHOKAQ_COMPLETE_NOT_RETURNED', { jobId }))
-    if (this.#ctx.hasUnawaitedChildren) return threw(new ChokaQError('CHOKAQ_CTX_REVOKED', { jobId, call: 'enqueue' }))
+    if (unawaited !== undefined) return threw(new ChokaQError('CHOKAQ_CTX_REVOKED', { jobId, call: unawaited }))
     try {
       const { handler, services } = this.#parts
       const result = await checkResult(handler.contract, outcome.value, (value) => services.resultText(value))

@@ -25,13 +25,19 @@ export function isInTransaction(): boolean {
 export class Checkpoints {
   readonly #services: CheckpointServices
   readonly #names = new Set<string>()
+  readonly #over = new AbortController()
 
   constructor(services: CheckpointServices) {
     this.#services = services
   }
 
+  /** The attempt is over: a transaction that is still open is rolled back, and its call rejects. */
+  end(): void {
+    this.#over.abort()
+  }
+
   async run(name: string, work: (tx: never) => unknown): Promise<unknown> {
-    const request = this.#request(name)
+    const request = { ...this.#request(name), over: this.#over.signal }
     const verdict = await this.#services.transaction(request, (tx) =>
       inside.run(true, async () => this.#text(name, await work(tx as never))),
     )

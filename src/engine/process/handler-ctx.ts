@@ -48,6 +48,11 @@ const maxChildCount = 1_000
 /** Marks what completeSync returned, so that nothing else passes for it. */
 export const completedToken: Completed<never> = Object.freeze({ __completed: undefined as never })
 
+interface CallUnderWay {
+  readonly call: 'enqueue' | 'transaction'
+  promise: Promise<unknown> | undefined
+}
+
 export class HandlerCtx implements MiddlewareCtx {
   readonly jobId: string
   readonly key: string | undefined
@@ -62,8 +67,8 @@ export class HandlerCtx implements MiddlewareCtx {
   #controller: AbortController | undefined
   #abortReason: Error | undefined
   #revoked = false
-  /** Calls of enqueue that are under way. */
-  readonly #enqueueing = new Set<{ promise: Promise<void> | undefined }>()
+  readonly #underWay = new Set<CallUnderWay>()
+  #checkpoints: Checkpoints | undefined
 
   constructor(facts: CtxFacts, services: CtxServices) {
     this.#facts = facts
@@ -128,9 +133,10 @@ export class HandlerCtx implements MiddlewareCtx {
     return this.#derive(name)
   }
 
-  /** True where the handler did not await an enqueue: its child would be lost silently. */
-  get hasUnawaitedChildren(): boolean {
-    return this.#enqueueing.size > 0
+  /** What the handler did not await: its child, or its rows, would be lost silently. */
+  get unawaited(): CallUnderWay['call'] | undefined {
+    for (const { call } of this.#underWay) return call
+    return undefined
   }
 
   enqueue<S extends StandardSchemaV1, R>(
@@ -138,10 +144,7 @@ export class HandlerCtx implements MiddlewareCtx {
     payload: PayloadIn<S>,
     options: ChildOptions & { tx?: TxArg } = {},
   ): Promise<void> {
-    const call: { promise: Promise<void> | undefined } = { promise: undefined }
-    this.#enqueueing.add(call)
-    call.promise = this.#enqueueChild(job, payload, options).finally(() => this.#enqueueing.delete(call))
-    return call.promise
+    return this.#track('enqueue', () => this.#enqueueChild(job, payload, options))
   }
 
   async #enqueueChild(job: Job, payload: unknown, all: ChildOptions & { tx?: TxArg }): Promise<void> {
@@ -185,7 +188,7 @@ export class HandlerCtx implements MiddlewareCtx {
   completeSync<T>(tx: SqliteLike, result: T): Completed<T> {
     this.#alive('completeSync')
     this.#notCompleted()
-    if (this.hasUnawaitedChildren) throw new ChokaQError('CHOKAQ_CTX_REVOKED', { jobId: this.jobId, call: 'enqueue' })
+    this.#allAwaited()
     this.#services.completeSync(tx, result, this.children)
     this.completedInTransaction = true
     return completedToken
@@ -194,22 +197,26 @@ export class HandlerCtx implements MiddlewareCtx {
   async complete<T>(tx: TxArg, result: T): Promise<Completed<T>> {
     this.#alive('complete')
     this.#notCompleted()
-    if (this.hasUnawaitedChildren) throw new ChokaQError('CHOKAQ_CTX_REVOKED', { jobId: this.jobId, call: 'enqueue' })
+    this.#allAwaited()
     await this.#services.completeIn(tx, result, this.children)
     this.completedInTransaction = true
     return completedToken
   }
 
-  async transaction<T>(name: string, work: (tx: PgLike) => Promise<T>): Promise<Stored<T>> {
-    this.#alive('transaction')
-    this.#notCompleted()
-    return (await this.#services.checkpoints().run(name, work)) as Stored<T>
+  transaction<T>(name: string, work: (tx: PgLike) => Promise<T>): Promise<Stored<T>> {
+    return this.#track('transaction', async () => {
+      this.#alive('transaction')
+      this.#notCompleted()
+      this.#checkpoints ??= this.#services.checkpoints()
+      return (await this.#checkpoints.run(name, work)) as Stored<T>
+    })
   }
 
   transactionSync<T>(name: string, work: (tx: SqliteLike) => T): Stored<T> {
     this.#alive('transactionSync')
     this.#notCompleted()
-    return this.#services.checkpoints().runSync(name, work) as Stored<T>
+    this.#checkpoints ??= this.#services.checkpoints()
+    return this.#checkpoints.runSync(name, work) as Stored<T>
   }
 
   /** Aborts the signal. The first reason stays. */
@@ -221,7 +228,22 @@ export class HandlerCtx implements MiddlewareCtx {
   revoke(): void {
     this.#revoked = true
     // They end with CHOKAQ_CTX_REVOKED, and nobody awaits them: that must not end the process.
-    for (const { promise } of this.#enqueueing) promise?.catch(() => undefined)
+    for (const { promise } of this.#underWay) promise?.catch(() => undefined)
+    this.#checkpoints?.end()
+  }
+
+  /** Not awaited here, so that the call has begun when this returns. */
+  #track<T>(call: CallUnderWay['call'], start: () => Promise<T>): Promise<T> {
+    const started: CallUnderWay = { call, promise: undefined }
+    this.#underWay.add(started)
+    const promise = start().finally(() => this.#underWay.delete(started))
+    started.promise = promise
+    return promise
+  }
+
+  #allAwaited(): void {
+    const call = this.unawaited
+    if (call !== undefined) throw new ChokaQError('CHOKAQ_CTX_REVOKED', { jobId: this.jobId, call })
   }
 
   /** After completeSync the job may be gone already. */

@@ -6,12 +6,15 @@
  * The lease is looked at twice: before the work, to spare it, and under lock just before the commit, which decides. So
  * the work holds no lock of ours, however long it takes. A commit whose reply was lost is read back.
  *
- * Times. The handler's own statements have none but what the user's server and the attempt's timeout set. From the end of
- * the work on the transaction is the storage's: it is about to lock the job's row, and a socket that is half open from
- * there to the commit would keep that row from everyone until the kernel's keepalive ends it, after hours by default. So
- * the transaction first bounds itself on the server: how long it waits for a lock, and how long for this side. That ends
- * before this side stops waiting, so whoever reads the commit back finds the row free, or soon free. A statement has no
- * time of its own on the server: constraints that the handler deferred are checked by COMMIT.
+ * Times. The handler's own statements have none but what the user's server and the attempt's timeout set: when the
+ * attempt is over, and be it because its worker gave the handler up, the connection is cut, so neither a statement that
+ * went into a half-open socket nor a handler that never comes back keeps the lane. What the server holds for a client
+ * that is gone ends with its keepalive, which is hours by default, so the transaction asks for half a minute. From the
+ * end of the work on the transaction is the storage's: it is about to lock the job's row, and a socket that is half open
+ * from there to the commit would keep that row from everyone. So the transaction then bounds itself on the server: how
+ * long it waits for a lock, and how long for this side. That ends before this side stops waiting, so whoever reads the
+ * commit back finds the row free, or soon free. A statement has no time of its own on the server: constraints that the
+ * handler deferred are checked by COMMIT.
  */
 import { ChokaQError } from '../../core/errors.ts'
 import type { Runtime } from '../../core/runtime.ts'
@@ -49,10 +52,10 @@ export async function runHandlerTransaction(
       const session = new Session(own, options.schema)
       const state = await checkpointState(session, request)
       if (state.kind !== 'free') return state
-      await own.query('BEGIN ISOLATION LEVEL READ COMMITTED')
+      await own.query(`BEGIN ISOLATION LEVEL READ COMMITTED; ${keepAliveSettings}`)
       try {
         try {
-          result = await work(connection.handle)
+          result = await worked(connection, request, work)
         } catch (error) {
           thrown = { error }
           throw error
@@ -87,6 +90,29 @@ export async function runHandlerTransaction(
 function ownStatements(connection: Connection, settings: ConnectionSettings): Queryable {
   const deadlineMs = clientDeadlineMs(settings)
   return { query: (text, values) => connection.query(text, values, deadlineMs) }
+}
+
+/** A peer that answers nothing is given up after 10 + 4 * 5 seconds. Without effect on a Unix socket. */
+const keepAliveSettings = `SET LOCAL tcp_keepalives_idle = 10; SET LOCAL tcp_keepalives_interval = 5;
+  SET LOCAL tcp_keepalives_count = 4`
+
+/** What the handler did, unless its attempt ends first: then its connection is cut, and nobody waits for it any more. */
+async function worked(connection: Connection, { lease, over }: CheckpointRequest, work: Work): Promise<string | null> {
+  if (over === undefined) return work(connection.handle)
+  const revoked = new ChokaQError('CHOKAQ_CTX_REVOKED', { jobId: lease.jobId, call: 'transaction' })
+  if (over.aborted) throw revoked
+  return new Promise((resolve, reject) => {
+    const cut = (): void => {
+      void connection.close()
+      reject(revoked)
+    }
+    over.addEventListener('abort', cut)
+    void work(connection.handle)
+      .then(resolve, reject)
+      .finally(() => {
+        over.removeEventListener('abort', cut)
+      })
+  })
 }
 
 /** For what follows the handler's work. Its work is worth a longer wait for the row than a statement of the sweep is. */
