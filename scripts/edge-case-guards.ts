@@ -75,8 +75,8 @@ const keys: readonly Guard[] = [
     'E36',
     'what decides a claim stands in a transaction that writes',
     'src/storage/sqlite/write-transaction.ts',
-    `    try {\n      return this.#once('BEGIN IMMEDIATE', unit, false)`,
-    `    try {\n      return this.#once('BEGIN', unit, false)`,
+    `const attempt = (): T => this.#once('BEGIN IMMEDIATE', unit, isCareful)`,
+    `const attempt = (): T => this.#once('BEGIN', unit, isCareful)`,
     { [edges]: ['E36 on SQLite'] },
   ),
   guard(

@@ -27,6 +27,8 @@ export interface CrashDatabase {
 export interface CrashDatabaseOptions {
   /** Without any table: for deaths while they are made. */
   readonly isEmpty?: boolean
+  /** A folder for the data itself, instead of where it is fast. */
+  readonly disk?: string
 }
 
 export interface CrashStorage {
@@ -37,14 +39,14 @@ export interface CrashStorage {
 /** Memory that looks like a disk, where there is any: a SIGKILL loses no page of the kernel's. */
 const fastFolder = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 
-function newFolder(): string {
-  return mkdtempSync(join(fastFolder, 'chokaq-crash-'))
+function newFolder(parent = fastFolder): string {
+  return mkdtempSync(join(parent, 'chokaq-crash-'))
 }
 
 export const sqliteFile: CrashStorage = {
   name: 'SQLite',
-  async create() {
-    const folder = newFolder()
+  async create(options = {}) {
+    const folder = newFolder(options.disk)
     const url = `sqlite:${join(folder, 'jobs.db')}`
     return {
       url,

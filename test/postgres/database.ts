@@ -6,7 +6,7 @@ import pg from 'pg'
 import { postgres } from 'chokaq/postgres'
 import { createNodeRuntime } from '../../src/engine/node-runtime.ts'
 import { inject, onTestFailed } from 'vitest'
-import { sharedServer } from './server.ts'
+import { ownedFolder, sharedServer } from './server.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -32,6 +32,8 @@ export interface DatabaseOptions {
   readonly isEmpty?: boolean
   /** Where the server of this run is, for programs that are no test files. */
   readonly folder?: string
+  /** A folder for the data of this database; the server must be of this run. */
+  readonly disk?: string
 }
 
 export async function createDatabase(options: DatabaseOptions = {}): Promise<TestDatabase> {
@@ -40,7 +42,15 @@ export async function createDatabase(options: DatabaseOptions = {}): Promise<Tes
   const name = `chokaq_test_${process.pid}_${randomBytes(4).toString('hex')}`
   if (options.isEmpty !== true) await ensureTemplate(url)
   const template = options.isEmpty === true ? 'template0' : templateName
-  await withClient(url, (client) => client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`))
+  const tablespace = options.disk === undefined ? undefined : `${name}_disk`
+  await withClient(url, async (client) => {
+    if (tablespace !== undefined) {
+      const place = ownedFolder(join(options.disk ?? '', name))
+      await client.query(`CREATE TABLESPACE ${tablespace} LOCATION '${place}'`)
+    }
+    const where = tablespace === undefined ? '' : `TABLESPACE ${tablespace}`
+    await client.query(`CREATE DATABASE ${name} TEMPLATE ${template} ${where}`)
+  })
   const own = databaseUrl(url, name)
   const pool = new pg.Pool({ connectionString: own, max: 3 })
   pool.on('error', () => undefined)
@@ -58,6 +68,7 @@ export async function createDatabase(options: DatabaseOptions = {}): Promise<Tes
       await pool.end()
       if (isKept) writeFileSync(join(folder, 'keep'), `${own}\n`, { flag: 'a' })
       else await withClient(url, (client) => client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))
+      if (tablespace !== undefined) await withClient(url, (client) => client.query(`DROP TABLESPACE ${tablespace}`))
     },
   }
 }

@@ -1,6 +1,8 @@
 // K24 and K26 on PostgreSQL: a database that is away, silent, read-only, slow, or hangs up, and a pooler between. No worker
 // is declared dead that lives, no process ends, errors come at a bounded pace, and nothing is lost, doubled or invented.
 // `npm run proof:outage` is away for the real 40 seconds, with the times of production.
+import { rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { postgres } from 'chokaq/postgres'
 import type { WorkerOptions } from '../../src/core/config.ts'
@@ -12,6 +14,7 @@ import { postgresServer, type CrashStorage } from '../crash/storages.ts'
 import { until } from '../crash/until.ts'
 import { createDatabase, withClient } from './database.ts'
 import { Plant } from './plant.ts'
+import { isServerGiven } from './server.ts'
 import { transactionPooler } from './transaction-pooler.ts'
 import { WireProxy } from './wire-proxy.ts'
 
@@ -215,6 +218,43 @@ describe('a database that becomes read-only', () => {
     expect(performance.now() - backAtMs).toBeLessThan(backMs)
     expect(await plant.problems()).toEqual([])
     expect(plant.worker.state).toBe('running')
+  })
+})
+
+/** Puts a device that is always full in the place of a table's file; a truncation gives the table a file of its own again. */
+async function fillUp(table: string): Promise<void> {
+  await database.query(`TRUNCATE ${table}`)
+  const [at] = await database.query<{ readonly folder: string; readonly path: string }>(
+    `SELECT current_setting('data_directory') AS folder, pg_relation_filepath('${table}') AS path`,
+  )
+  const file = join(at?.folder ?? '', at?.path ?? '')
+  rmSync(file)
+  symlinkSync('/dev/full', file)
+}
+
+describe('a table that cannot grow', () => {
+  // A server that is not of this run keeps its files where they are not ours.
+  it.skipIf(isServerGiven())('K26 outcomes wait for room, and each job is done once', async () => {
+    const plant = await opened(database.url)
+    await plant.flow(5)
+    await fillUp('chokaq.jobs_archive')
+    const startMs = performance.now()
+    await Promise.all(Array.from({ length: 5 }, () => plant.order()))
+    const refusals = () => plant.named('storage.failed').filter(({ during }) => during === 'settle')
+    await until('outcomes that find no room', 10_000, () => refusals().length > 0)
+    expect(refusals()[0]?.failure).toMatchObject({
+      code: 'CHOKAQ_STORAGE_FULL',
+      message: expect.stringMatching(/No space left on device.*free space/) as string,
+    })
+    await pass(2 * leaseTimes.fenceAfter)
+    expect(refusals().length).toBeLessThan((performance.now() - startMs) / 1_000 + 20)
+    await database.query('TRUNCATE chokaq.jobs_archive')
+    const backAtMs = performance.now()
+    await plant.settled()
+    expect(performance.now() - backAtMs).toBeLessThan(backMs)
+    await plant.flow(5)
+    expect(await plant.problems()).toEqual([])
+    expect(plant.named('worker.fenced', 'job.rescued')).toEqual([])
   })
 })
 

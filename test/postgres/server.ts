@@ -52,6 +52,14 @@ function ownerOf(): Owner | undefined {
   throw new TypeError('root needs a user postgres or nobody, because PostgreSQL does not run as root')
 }
 
+/** A new folder that the server of this run may write in. */
+export function ownedFolder(path: string): string {
+  mkdirSync(path)
+  const owner = ownerOf()
+  if (owner !== undefined) chownSync(path, owner.uid, owner.gid)
+  return path
+}
+
 function must(result: SpawnSyncReturns<Buffer>, what: string): void {
   if (result.error !== undefined) throw result.error
   if (result.status !== 0)
@@ -130,6 +138,11 @@ export async function startServer(folder: string, options: ServerOptions = {}): 
 
 interface SharedServer {
   readonly url: string
+}
+
+/** A server of somebody else's may be on another machine, and its files are not ours. */
+export function isServerGiven(): boolean {
+  return (process.env.CHOKAQ_TEST_DATABASE_URL ?? '') !== ''
 }
 
 /** The server of this run: `folder` is the run's, and whoever takes its lock first starts it. */

@@ -13,6 +13,11 @@
  * savepoint around each row, and the refused row alone gets the error. So a unit may run twice: it keeps no state of its
  * own outside the transaction.
  *
+ * Where the disk has no room for another page of the log, the log is first written into the file, as far as that goes:
+ * what is in the file need not stay in the log, which then begins anew in the space that it has. So beats and outcomes
+ * that change pages the file has already go on while the disk is full, and the unit runs once more. That is tried once
+ * in a while and not with each unit, because it waits for the disk.
+ *
  * Time is read once per attempt, after the lock was taken, in whole milliseconds (the tables are STRICT).
  */
 import { CounterSum } from '../../core/counters.ts'
@@ -27,6 +32,8 @@ const maxRetryMs = 5
 const syncWaitMs = 200
 /** How long the line may run on before other work of the process gets a turn. */
 const maxDrainMs = 10
+/** Between two tries to get room on a full disk out of the log. */
+const roomPauseMs = 50
 
 /** What a unit of work sees of its transaction. */
 export class Transaction {
@@ -97,6 +104,7 @@ export class Writer {
   readonly #options: WriterOptions
   readonly #line: Waiting[] = []
   #timer: Timer | undefined
+  #madeRoomMs = -Infinity
 
   constructor(options: WriterOptions) {
     this.#options = options
@@ -200,11 +208,33 @@ export class Writer {
 
   #transact<T>(unit: WriteUnit<T>): T {
     try {
-      return this.#once('BEGIN IMMEDIATE', unit, false)
+      return this.#withRoom(unit, false)
     } catch (error) {
       if (troubleOf(error) !== 'row') throw error
-      return this.#once('BEGIN IMMEDIATE', unit, true)
+      return this.#withRoom(unit, true)
     }
+  }
+
+  #withRoom<T>(unit: WriteUnit<T>, isCareful: boolean): T {
+    const attempt = (): T => this.#once('BEGIN IMMEDIATE', unit, isCareful)
+    try {
+      return attempt()
+    } catch (error) {
+      if (troubleOf(error) !== 'full' || !this.#makeRoom()) throw error
+      return attempt()
+    }
+  }
+
+  /** Whether the whole log is in the file now, so that it begins anew. */
+  #makeRoom(): boolean {
+    const { session, runtime } = this.#options
+    const nowMs = runtime.clock.monotonicMs()
+    if (nowMs - this.#madeRoomMs < roomPauseMs) return false
+    this.#madeRoomMs = nowMs
+    const state = this.peek(() =>
+      session.get<{ readonly log: number; readonly checkpointed: number }>('PRAGMA wal_checkpoint(PASSIVE)'),
+    )
+    return state !== undefined && state.log > 0 && state.log === state.checkpointed
   }
 
   #once<T>(begin: string, unit: WriteUnit<T>, isCareful: boolean): T {
