@@ -14,6 +14,8 @@ const quiet: ReadonlySet<EventName> = new Set<EventName>([
   'worker.fenced',
   'worker.declared_dead',
   'storage.failed',
+  'storage.polling',
+  'storage.listening',
   'job.dead',
   'job.rescued',
   'job.abandoned',

@@ -41,12 +41,16 @@ export const eventLevels: Readonly<Record<EventName, LogLevel>> = {
   'worker.stopping': 'info',
   'worker.stopped': 'info',
   'storage.failed': 'error',
+  'storage.polling': 'warn',
+  'storage.listening': 'info',
 }
 
-/** A retry that was asked for is no news; a conflict of claims and an effect that needs a person are. */
+/** A retry or polling that was asked for is no news; a conflict of claims and an effect that needs a person are. */
 export function levelOf(event: ChokaQEvent): LogLevel {
   const usual = eventLevels[event.name]
   switch (event.name) {
+    case 'storage.polling':
+      return event.failure === null ? 'info' : usual
     case 'job.retried':
       return event.reason === 'retry-after' || event.reason === 'shutdown' ? 'info' : usual
     case 'idempotency.claim':

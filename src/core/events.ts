@@ -96,6 +96,13 @@ export type ChokaQEvent =
   | { readonly name: 'worker.stopping'; readonly workerId: string }
   | { readonly name: 'worker.stopped'; readonly workerId: string }
   | { readonly name: 'storage.failed'; readonly during: string; readonly failure: StoredFailure }
+  | {
+      readonly name: 'storage.polling'
+      readonly workerId: string
+      readonly pollMs: number
+      readonly failure: StoredFailure | null
+    }
+  | { readonly name: 'storage.listening'; readonly workerId: string }
 
 export type EventName = ChokaQEvent['name']
 export type EventListener = (event: ChokaQEvent) => void
@@ -131,6 +138,8 @@ const names = {
   'worker.stopping': true,
   'worker.stopped': true,
   'storage.failed': true,
+  'storage.polling': true,
+  'storage.listening': true,
 } as const satisfies Record<EventName, true>
 export const eventNames = Object.keys(names) as readonly EventName[]
 

@@ -262,6 +262,8 @@ export interface Upkeep {
   readonly oldestSnapshotMs: number | undefined
   /** Undefined where the data is in no file of its own. */
   readonly file: FileUpkeep | undefined
+  /** Processes that commits of others wake at this moment; undefined where nobody listens by design, or nobody may know. */
+  readonly listenerCount: number | undefined
 }
 
 /** A call in doubt, and the dead job that waits for it. */

@@ -32,6 +32,9 @@ export interface StorageCapabilities {
   readonly supportsAsyncTransactions: boolean
 }
 
+/** Whether other processes' commits wake this one at the moment, and why not. */
+export type Hearing = { readonly hears: true } | { readonly hears: false; readonly error: unknown }
+
 /** What `sqlite(path)` gives: a description that costs nothing until it is opened. */
 export interface Storage {
   readonly capabilities: StorageCapabilities
@@ -315,8 +318,11 @@ export interface StorageDriver {
   /** Connects and migrates, once; every other method does it by itself where it was not called. */
   ready(): Promise<void>
   close(): Promise<void>
-  /** Calls `listener` soon after jobs may have become ready, here or (as a hint) in another process. */
-  onWake(listener: () => void): () => void
+  /**
+   * Calls `listener` soon after jobs may have become ready, here or (as a hint) in another process. `onHearing` is told when
+   * other processes cannot be heard any more, and when they can again; never where the storage does not listen at all.
+   */
+  onWake(listener: () => void, onHearing?: (hearing: Hearing) => void): () => void
 
   // enqueue
   enqueue(jobs: readonly NewJob[]): Promise<readonly EnqueueVerdict[]>

@@ -3,9 +3,10 @@ import { checkBoot } from '../core/boot-check.ts'
 import { maxConcurrency, resolveWorkerConfig, whole, type WorkerConfig, type WorkerOptions } from '../core/config.ts'
 import type { Middleware } from '../core/ctx.ts'
 import { ChokaQError } from '../core/errors.ts'
-import { describeFailure } from '../core/failure.ts'
+import { describeFailure, type StoredFailure } from '../core/failure.ts'
 import type { Handler } from '../core/handler.ts'
 import type { Timer } from '../core/runtime.ts'
+import type { Hearing } from '../core/storage.ts'
 import { withDeadline } from './deadline.ts'
 import { healthOf, storageHealth, workerReasons, type Health, type HealthOptions, type WorkerVitals } from './health.ts'
 import { partsOf, partsSymbol, type ChokaQParts } from './parts.ts'
@@ -150,13 +151,24 @@ class EngineWorker implements Worker {
     if (!this.#isState('starting')) return
     this.#state = 'running'
     const { driver, events } = this.#core
-    this.#unsubscribe = driver.onWake(() => {
-      this.#incarnation.kick()
-    })
+    const { sharedByMachines, supportsListen } = driver.capabilities
+    const wake = (): void => this.#incarnation.kick()
+    this.#unsubscribe = driver.onWake(wake, (hearing) => this.#reportHearing(hearing))
     this.#incarnation.begin()
     this.#sweeper.start()
     this.#armRelease()
     events.emit({ name: 'worker.started', workerId: this.id, concurrency: this.#core.slots.limit })
+    if (sharedByMachines && !supportsListen) this.#reportPolling(null)
+  }
+
+  #reportHearing(hearing: Hearing): void {
+    if (hearing.hears) this.#core.events.emit({ name: 'storage.listening', workerId: this.id })
+    else this.#reportPolling(describeFailure(hearing.error))
+  }
+
+  #reportPolling(failure: StoredFailure | null): void {
+    const { pollMs } = this.#config
+    this.#core.events.emit({ name: 'storage.polling', workerId: this.id, pollMs, failure })
   }
 
   stop(options: { force?: boolean } = {}): Promise<void> {

@@ -124,7 +124,7 @@ describe('the findings of a doctor', () => {
     dead: [],
     inReview: [],
     schema: { applied: [], known: [] },
-    upkeep: { nowMs, tables: [], oldestSnapshotMs: undefined, file: undefined },
+    upkeep: { nowMs, tables: [], oldestSnapshotMs: undefined, file: undefined, listenerCount: undefined },
     behindMs: 0,
   }
   const upkeep = (found: Partial<DoctorFacts['upkeep']>): Partial<DoctorFacts> => ({
@@ -186,6 +186,11 @@ describe('the findings of a doctor', () => {
       'a file that is mostly free',
       upkeep({ file: { sizeBytes: 1_000 * megabyte, freeBytes: 900 * megabyte, logBytes: 0 } }),
       "warning: 900 MB of the file's 1000 MB are free",
+    ],
+    [
+      'workers that none of the others can wake',
+      upkeep({ listenerCount: 0 }),
+      'warning: no worker hears what other processes enqueue',
     ],
     [
       'a migration that has not run',

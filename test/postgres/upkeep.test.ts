@@ -30,6 +30,15 @@ async function inOwnSession(sql: string): Promise<void> {
 }
 
 describe('the upkeep of PostgreSQL', () => {
+  it('counts who listens, and does not guess what its role may not see', async () => {
+    const listenerCount = async () => (await driver.inspector.upkeep()).listenerCount
+    expect(await listenerCount()).toBe(0)
+    const stops = [driver.onWake(() => undefined)]
+    await expect.poll(listenerCount, { timeout: 10_000 }).toBe(1)
+    for (const stop of stops) stop()
+    await expect.poll(listenerCount, { timeout: 10_000 }).toBe(0)
+  })
+
   it('lists the tables of the schema, and no others', async () => {
     keepOnFailure(database)
     await database.query('CREATE TABLE public.of_the_app (id integer)')

@@ -17,6 +17,7 @@ export const doctorChecks = [
   'dead-rows',
   'old-transaction',
   'file-size',
+  'polling',
   'boot-warning',
   'review',
   'dlq-growth',
@@ -68,6 +69,7 @@ const rules: readonly Rule[] = [
   deadRows,
   oldTransaction,
   fileSize,
+  polling,
   bootWarnings,
   reviews,
   dlqGrowth,
@@ -209,6 +211,14 @@ function megabytes(bytes: number): string {
 }
 
 /** What the workers' own boot checks warned of when they started. */
+/** Not where no worker lives: there is a finding for that. */
+function polling({ upkeep: { listenerCount }, liveWorkers }: DoctorFacts): readonly Finding[] {
+  if (listenerCount !== 0 || liveWorkers.length === 0) return []
+  const text = 'no worker hears what other processes enqueue: such jobs start at the next look, which is up to 2s later'
+  const advice = 'As it is behind a pooler, and with listen: false; otherwise let workers connect to the server itself.'
+  return [{ check: 'polling', severity: 'warning', text, advice }]
+}
+
 function bootWarnings({ types }: DoctorFacts): readonly Finding[] {
   const texts = new Map<string, string>()
   for (const { answers } of types) for (const { rule, text } of warningsOf(answers)) texts.set(text, rule)

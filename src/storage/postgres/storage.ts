@@ -16,6 +16,7 @@ import type {
   DeadOnArrival,
   EnqueueVerdict,
   FetchRequest,
+  Hearing,
   JobTypeRow,
   Promotion,
   PruneCounts,
@@ -146,9 +147,9 @@ export class PostgresStorageDriver implements StorageDriver {
     return reader
   }
 
-  onWake(listener: () => void): () => void {
+  onWake(listener: () => void, onHearing?: (hearing: Hearing) => void): () => void {
     this.#refuseClosed('onWake')
-    return this.#wake.listen(listener)
+    return this.#wake.listen(listener, onHearing)
   }
 
   // ---- enqueue

@@ -4,10 +4,16 @@
  * that notify), and at most once per few milliseconds however many jobs there are. Who listens keeps one connection open,
  * asks it now and then whether it still listens (a half-open socket says nothing by itself), and connects again for ever.
  *
- * Polling stays the truth: a hint may come for nothing and may be missing.
+ * Polling stays the truth: a hint may come for nothing and may be missing. But a LISTEN that fails is told, once until it
+ * works again, because jobs of other processes then start later. A connection that was lost and is back at the first try is
+ * no news. Nor is LISTEN itself a proof: a pooler in transaction mode accepts it for a session that somebody else has a
+ * moment later. So after a question that found no channel only another question tells that all is well.
  */
+import { ChokaQError } from '../../core/errors.ts'
 import type { Runtime, Timer } from '../../core/runtime.ts'
+import type { Hearing } from '../../core/storage.ts'
 import { connect, type Connection, type ConnectionSettings } from './connection.ts'
+import { translated } from './postgres-errors.ts'
 
 /** One NOTIFY per process in this time. */
 const quietMs = 5
@@ -30,6 +36,9 @@ export class Wake {
   /** Tells the own notifications from those of others. */
   readonly #sender: string
   readonly #listeners = new Set<() => void>()
+  readonly #hearers = new Set<(hearing: Hearing) => void>()
+  #hearing: Hearing = { hears: true }
+  #hasLostSession = false
   #connection: Connection | undefined
   #connecting: Promise<void> | undefined
   #retryTimer: Timer | undefined
@@ -51,13 +60,17 @@ export class Wake {
     return this.#connection !== undefined
   }
 
-  listen(listener: () => void): () => void {
+  listen(listener: () => void, onHearing?: (hearing: Hearing) => void): () => void {
     // The same function may be registered twice; each registration ends by itself.
     const own = (): void => listener()
+    const ownHearing = (hearing: Hearing): void => onHearing?.(hearing)
     this.#listeners.add(own)
+    this.#hearers.add(ownHearing)
+    if (!this.#hearing.hears) ownHearing(this.#hearing)
     this.#connect()
     return () => {
       this.#listeners.delete(own)
+      this.#hearers.delete(ownHearing)
       if (this.#listeners.size === 0) this.#stopListening()
     }
   }
@@ -89,6 +102,7 @@ export class Wake {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#listeners.clear()
+    this.#hearers.clear()
     this.#sendTimer?.cancel()
     this.#stopListening()
     await this.#connecting
@@ -154,12 +168,20 @@ export class Wake {
       connection.hold(false)
       this.#connection = connection
       this.#retryMs = firstRetryMs
+      if (!this.#hasLostSession) this.#heard({ hears: true })
       this.#pulseLater()
       // What was said while nobody listened is not repeated.
       this.#tell()
-    } catch {
+    } catch (error) {
+      this.#heard({ hears: false, error: translated(error, settings.target.location, 0) })
       this.#retryLater()
     }
+  }
+
+  #heard(hearing: Hearing): void {
+    if (this.#isClosed || this.#hearing.hears === hearing.hears) return
+    this.#hearing = hearing
+    for (const tell of [...this.#hearers]) tell(hearing)
   }
 
   #lost(connection: Connection): void {
@@ -188,11 +210,24 @@ export class Wake {
       if (connection === undefined) return
       // The statement's deadline marks a connection that says nothing as broken, which brings #lost here.
       connection.query('SELECT 1 FROM pg_catalog.pg_listening_channels()').then(
-        (rows) => (rows.length === 0 ? connection.markBroken() : this.#pulseLater()),
+        (rows) => this.#felt(connection, rows.length > 0),
         () => connection.markBroken(),
       )
     }
     this.#pulseTimer = this.#options.runtime.scheduler.after(pulseMs, pulse, { keepAlive: false })
+  }
+
+  #felt(connection: Connection, doesListen: boolean): void {
+    this.#hasLostSession = !doesListen
+    if (doesListen) {
+      this.#heard({ hears: true })
+      this.#pulseLater()
+      return
+    }
+    const problem =
+      "the session does not listen any more; behind a pooler in transaction mode, set pooler: 'transaction'"
+    this.#heard({ hears: false, error: new ChokaQError('CHOKAQ_STORAGE_FAILED', { problem }) })
+    connection.markBroken()
   }
 
   #stopListening(): void {

@@ -14,22 +14,34 @@ const selectTables = `
     (SELECT h.relnamespace FROM pg_catalog.pg_class h WHERE h.oid = 'chokaq.jobs_hot'::regclass)
   ORDER BY c.relname`
 
-// What belongs to other roles shows only to a role that may see it.
+// What belongs to other roles shows only to a role that may see it. Who listens is in no view, but a session that listens
+// does nothing else, so its last statement tells.
 const selectRest = `
   SELECT chokaq.now_ms() AS "nowMs",
     (SELECT floor(max(extract(epoch FROM clock_timestamp() - a.xact_start)) * 1000)::float8
       FROM pg_catalog.pg_stat_activity a
       WHERE a.backend_xmin IS NOT NULL AND a.pid <> pg_backend_pid() AND a.backend_type <> 'autovacuum worker'
-    ) AS "oldestSnapshotMs"`
+    ) AS "oldestSnapshotMs",
+    (SELECT CASE WHEN bool_or(a.query = '<insufficient privilege>') THEN NULL
+        ELSE (count(*) FILTER (WHERE a.query LIKE 'LISTEN "chokaq%' OR a.query LIKE '%pg_listening_channels()'))::int END
+      FROM pg_catalog.pg_stat_activity a
+      WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND a.backend_type = 'client backend'
+    ) AS "listenerCount"`
 
 interface TableRow extends Omit<TableUpkeep, 'cleanedAtMs' | 'isCleaned'> {
   readonly cleanedAtMs: number | null
   readonly isCleaned: number
 }
 
+interface RestRow {
+  readonly nowMs: number
+  readonly oldestSnapshotMs: number | null
+  readonly listenerCount: number | null
+}
+
 export async function readUpkeep(session: Session): Promise<Upkeep> {
   const tables = await session.all<TableRow>(selectTables)
-  const rest = await session.get<{ readonly nowMs: number; readonly oldestSnapshotMs: number | null }>(selectRest)
+  const rest = await session.get<RestRow>(selectRest)
   return {
     nowMs: rest?.nowMs ?? 0,
     tables: tables.map((row) => ({
@@ -39,5 +51,6 @@ export async function readUpkeep(session: Session): Promise<Upkeep> {
     })),
     oldestSnapshotMs: rest?.oldestSnapshotMs ?? undefined,
     file: undefined,
+    listenerCount: rest?.listenerCount ?? undefined,
   }
 }

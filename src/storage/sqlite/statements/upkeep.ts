@@ -12,7 +12,8 @@ export function readUpkeep({ session, nowMs }: Transaction): Upkeep {
     freeBytes: pragma(session, 'freelist_count') * pageBytes,
     logBytes: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0,
   }
-  return { nowMs, tables: [], oldestSnapshotMs: undefined, file: path === '' ? undefined : file }
+  const none = { tables: [], oldestSnapshotMs: undefined, listenerCount: undefined }
+  return { ...none, nowMs, file: path === '' ? undefined : file }
 }
 
 function pragma(session: Session, name: 'page_size' | 'page_count' | 'freelist_count'): number {
