@@ -254,9 +254,13 @@ CREATE TABLE chokaq.jobs_archive (
   failure text,
   history text,
   CONSTRAINT jobs_archive_pkey PRIMARY KEY (id),
-  CONSTRAINT jobs_archive_check CHECK (((expires_at IS NULL) = (payload IS NOT NULL))),
-  CONSTRAINT jobs_archive_check1 CHECK (((outcome <> 'skipped'::text) OR (duplicate_of IS NOT NULL))),
-  CONSTRAINT jobs_archive_outcome_check CHECK ((outcome = ANY (ARRAY['completed'::text, 'skipped'::text, 'cancelled'::text])))
+  CONSTRAINT jobs_archive_values CHECK ((((expires_at IS NULL) = (payload IS NOT NULL)) AND
+CASE outcome
+    WHEN 'completed'::text THEN true
+    WHEN 'cancelled'::text THEN true
+    WHEN 'skipped'::text THEN (duplicate_of IS NOT NULL)
+    ELSE false
+END))
 ) WITH (
   autovacuum_vacuum_insert_scale_factor=0.1,
   autovacuum_vacuum_scale_factor=0.05
@@ -359,25 +363,20 @@ CREATE TABLE chokaq.jobs_hot (
   failure text,
   history text,
   CONSTRAINT jobs_hot_pkey PRIMARY KEY (id),
-  CONSTRAINT jobs_hot_attempt_check CHECK ((attempt >= 0)),
-  CONSTRAINT jobs_hot_check CHECK (((state = ANY (ARRAY['fetched'::text, 'processing'::text])) = (worker_id IS NOT NULL))),
-  CONSTRAINT jobs_hot_check1 CHECK (((worker_id IS NULL) OR ((token > 0) AND (fetched_at IS NOT NULL)))),
-  CONSTRAINT jobs_hot_check2 CHECK (((state <> 'processing'::text) OR ((started_at IS NOT NULL) AND (first_started_at IS NOT NULL) AND (attempt >= 1)))),
-  CONSTRAINT jobs_hot_check3 CHECK (((state <> 'processing'::text) OR (when_interrupted IS NOT NULL))),
-  CONSTRAINT jobs_hot_check4 CHECK (((NOT fast_started) OR (state = 'processing'::text))),
-  CONSTRAINT jobs_hot_check5 CHECK ((((key_hash IS NULL) = (key_prefix IS NULL)) AND ((key_hash IS NULL) = (key_scope IS NULL)))),
-  CONSTRAINT jobs_hot_check6 CHECK (((NOT key_computed) OR (key_hash IS NOT NULL))),
-  CONSTRAINT jobs_hot_crash_count_check CHECK ((crash_count >= 0)),
-  CONSTRAINT jobs_hot_failure_count_check CHECK ((failure_count >= 0)),
-  CONSTRAINT jobs_hot_fetch_crash_count_check CHECK ((fetch_crash_count >= 0)),
-  CONSTRAINT jobs_hot_generation_check CHECK ((generation >= 1)),
-  CONSTRAINT jobs_hot_priority_check CHECK (((priority >= '-1000'::integer) AND (priority <= 1000))),
-  CONSTRAINT jobs_hot_queue_check CHECK ((queue <> ''::text)),
-  CONSTRAINT jobs_hot_revision_check CHECK ((revision >= 0)),
-  CONSTRAINT jobs_hot_state_check CHECK ((state = ANY (ARRAY['scheduled'::text, 'pending'::text, 'fetched'::text, 'processing'::text]))),
-  CONSTRAINT jobs_hot_token_check CHECK ((token >= 0)),
-  CONSTRAINT jobs_hot_type_check CHECK ((type <> ''::text)),
-  CONSTRAINT jobs_hot_when_interrupted_check CHECK ((when_interrupted = ANY (ARRAY['resume'::text, 'review'::text])))
+  CONSTRAINT jobs_hot_keys CHECK (
+CASE
+    WHEN (key_hash IS NULL) THEN ((key_prefix IS NULL) AND (key_scope IS NULL) AND (NOT key_computed))
+    ELSE ((key_prefix IS NOT NULL) AND (key_scope IS NOT NULL))
+END),
+  CONSTRAINT jobs_hot_states CHECK (
+CASE state
+    WHEN 'processing'::text THEN ((worker_id IS NOT NULL) AND (token > 0) AND (fetched_at IS NOT NULL) AND (started_at IS NOT NULL) AND (first_started_at IS NOT NULL) AND (attempt >= 1) AND (when_interrupted IS NOT NULL))
+    WHEN 'fetched'::text THEN ((worker_id IS NOT NULL) AND (token > 0) AND (fetched_at IS NOT NULL) AND (NOT fast_started))
+    WHEN 'pending'::text THEN ((worker_id IS NULL) AND (NOT fast_started))
+    WHEN 'scheduled'::text THEN ((worker_id IS NULL) AND (NOT fast_started))
+    ELSE false
+END),
+  CONSTRAINT jobs_hot_values CHECK (((token >= 0) AND (generation >= 1) AND (attempt >= 0) AND (failure_count >= 0) AND (crash_count >= 0) AND (fetch_crash_count >= 0) AND (revision >= 0) AND ((priority >= '-1000'::integer) AND (priority <= 1000)) AND (type <> ''::text) AND (queue <> ''::text) AND ((when_interrupted IS NULL) OR (when_interrupted = ANY (ARRAY['resume'::text, 'review'::text])))))
 ) WITH (
   fillfactor=70,
   autovacuum_vacuum_scale_factor=0.02,
@@ -390,7 +389,7 @@ CREATE INDEX jobs_hot_cancel ON chokaq.jobs_hot USING btree (worker_id) WHERE (c
 
 CREATE UNIQUE INDEX jobs_hot_key ON chokaq.jobs_hot USING btree (key_hash) WHERE (key_hash IS NOT NULL);
 
-CREATE INDEX jobs_hot_newest ON chokaq.jobs_hot USING btree (created_at, id);
+CREATE INDEX jobs_hot_newest ON chokaq.jobs_hot USING btree (created_at, id) WHERE (worker_id IS NULL);
 
 CREATE INDEX jobs_hot_owned ON chokaq.jobs_hot USING btree (worker_id, queue) WHERE (worker_id IS NOT NULL);
 

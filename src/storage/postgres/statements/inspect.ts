@@ -116,9 +116,17 @@ function walkOf(pillar: Pillar, filter: JobFilter, from: ListPosition): Conditio
       ? `${review} AND`
       : ''
   const first = isOfOne ? [isUuid(duplicateOf) ? duplicateOf : lowestId] : []
+  const isBehind = '(created_at, id) < ($1::bigint, $2::uuid) AND created_at >= $3::bigint'
+  const order = (row = ''): string => `ORDER BY ${row}created_at DESC, ${row}id DESC`
+  // The index over the newest leaves out what workers own, so that a fetch writes nothing there: that is sorted instead.
+  const parts = ['worker_id IS NULL', 'worker_id IS NOT NULL'].map(
+    (part) => `(SELECT * FROM ${table} WHERE ${part} AND ${isBehind} ${order()} LIMIT ${maxScannedRows + 1})`,
+  )
   return {
-    sql: `FROM ${table} WHERE ${narrowed} (created_at, id) < ($1::bigint, $2::uuid) AND created_at >= $3::bigint
-    ORDER BY created_at DESC, id DESC`,
+    sql:
+      pillar === 'hot'
+        ? `FROM (${parts.join(' UNION ALL ')}) walk ${order('walk.')}`
+        : `FROM ${table} WHERE ${narrowed} ${isBehind} ${order(`${table}.`)}`,
     values: [from.createdAtMs, from.id, Math.ceil(filter.fromMs ?? 0), ...first],
   }
 }
