@@ -39,8 +39,8 @@ export function virtualPool(url: string, clock: Clock, onText: (text: string) =>
   return new pg.Pool({ connectionString: url, Client: VirtualClient })
 }
 
-/** The migration that makes the function has no values. */
-function inTimeOf(clock: Clock, query: pg.QueryConfig): pg.QueryConfig {
+/** The migration that makes the function has no values. A text that says the time is another one each time: no name. */
+function inTimeOf(clock: Clock, { name: _, ...query }: pg.QueryConfig): pg.QueryConfig {
   return { ...query, text: query.text.replace(sourceOfTime, `${Math.floor(clock.nowMs())}::bigint`) }
 }
 

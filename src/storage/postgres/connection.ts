@@ -3,13 +3,18 @@
  *
  * Pinned with the first message: read committed (the statements are raced under it), the timeouts of the server, no
  * search path (every statement names its schema), no just-in-time compilation (it costs more than any statement here), a
- * page by index as cheap as the next one (every statement here is for a few rows that were touched a moment ago), and
- * durability. A pooler in transaction mode hands every transaction to another session, so there nothing is set per
+ * page by index as cheap as the next one (every statement here is for a few rows that were touched a moment ago), no scan
+ * of a whole table where an index serves, and durability. A pooler in transaction mode hands every transaction to another session, so there nothing is set per
  * session: transactions carry their settings with SET LOCAL, see transactions.ts.
  *
  * The server's statement timeout ends a slow statement and leaves the connection good. The client's deadline, a little
  * later, is for a server that does not answer at all: a half-open socket, a stopped machine. Then the connection is
- * thrown away. Statements are unnamed, so that a pooler needs no memory of them.
+ * thrown away.
+ *
+ * The few statements of a job's usual way are prepared once per connection, by name: planning them again was an eighth of
+ * the server's work. A plan that stays must suit a table that has grown since, so none may scan one; a plan made over an
+ * empty table would. Everything else is unnamed, and so is everything behind a pooler that hands each transaction to
+ * another session. See docs/decisions/0012-named-statements.md.
  */
 import type { PgClient, PgQuery, PgResult, PgTarget } from './pg-driver.ts'
 import { rowTypes } from './pg-driver.ts'
@@ -35,13 +40,29 @@ const keepAliveDelayMs = 10_000
 /** How long a close waits for the other end; a half-open socket would never tell. */
 const farewellMs = 1_000
 
+const names = new Map<string, string>()
+
+/** One name for each text in this process; there are a dozen. */
+function nameOf(text: string): string {
+  const known = names.get(text)
+  if (known !== undefined) return known
+  const made = `chokaq_${names.size + 1}`
+  names.set(text, made)
+  return made
+}
+
+/** The session is not the one that prepared the statement, or somebody else prepared it, or its columns have changed. */
+const lostPlanStates: ReadonlySet<string | undefined> = new Set(['26000', '42P05', '0A000'])
+
 export class Connection {
   readonly #client: PgClient
   #isBroken = false
+  #keepsPlans: boolean
   readonly #onBroken: (connection: Connection) => void
 
-  constructor(client: PgClient, onBroken: (connection: Connection) => void) {
+  constructor(client: PgClient, keepsPlans: boolean, onBroken: (connection: Connection) => void) {
     this.#client = client
+    this.#keepsPlans = keepsPlans
     this.#onBroken = onBroken
     // Without a listener an error of an idle connection would end the process.
     client.on('error', () => this.markBroken())
@@ -68,13 +89,32 @@ export class Connection {
     this.#onBroken(this)
   }
 
-  async query<Row>(text: string, values?: readonly unknown[], deadlineMs?: number): Promise<readonly Row[]> {
-    const query: PgQuery = {
+  query<Row>(text: string, values?: readonly unknown[], deadlineMs?: number): Promise<readonly Row[]> {
+    return this.#ask({
       text,
       types: rowTypes,
       ...(values === undefined ? {} : { values }),
       ...(deadlineMs === undefined ? {} : { query_timeout: deadlineMs }),
+    })
+  }
+
+  /**
+   * Plans the statement once. Behind a pooler that nobody told us of, the session may be another one each time: such a
+   * statement has not run, so it runs without a name, and this connection names none any more.
+   */
+  async planned<Row>(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    if (!this.#keepsPlans) return this.query<Row>(text, values)
+    try {
+      return await this.#ask<Row>({ name: nameOf(text), text, types: rowTypes, values })
+    } catch (error) {
+      if (!lostPlanStates.has(sqlStateOf(error))) throw error
+      this.#keepsPlans = false
+      if (this.transactionStatus !== 'I') throw error
+      return this.query<Row>(text, values)
     }
+  }
+
+  async #ask<Row>(query: PgQuery): Promise<readonly Row[]> {
     try {
       const result = (await this.#client.query(query)) as PgResult | readonly PgResult[]
       // Several statements in one message give several results; nobody here reads more than the last.
@@ -136,7 +176,7 @@ export async function connect(
     connectionTimeoutMillis: connectDeadlineMs,
     ...(isBare ? {} : { query_timeout: clientDeadlineMs(settings) }),
   })
-  const connection = new Connection(client, onBroken)
+  const connection = new Connection(client, !isPooled && !isBare, onBroken)
   try {
     await client.connect()
     if (!isPooled && !isBare) await connection.query(sessionSettings(settings))
@@ -152,7 +192,7 @@ function sessionSettings(settings: ConnectionSettings): string {
   return `SET default_transaction_isolation = 'read committed'; SET default_transaction_deferrable = off;
     SET statement_timeout = ${statementDeadlineMs}; SET lock_timeout = ${lockTimeoutMs};
     SET idle_in_transaction_session_timeout = ${2 * statementDeadlineMs}; SET search_path = ''; SET jit = off;
-    SET random_page_cost = 1.1;
+    SET random_page_cost = 1.1; SET enable_seqscan = off;
     SET client_min_messages = warning; ${durabilitySetting(durability, 'SET')}`
 }
 

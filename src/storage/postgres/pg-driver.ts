@@ -7,6 +7,8 @@ import { createRequire } from 'node:module'
 import { ChokaQError } from '../../core/errors.ts'
 
 export interface PgQuery {
+  /** Prepared under this name with the first use on a connection. */
+  readonly name?: string
   readonly text: string
   readonly values?: readonly unknown[]
   readonly types?: { getTypeParser(oid: number): (text: string) => unknown }

@@ -4,6 +4,8 @@ import type { SchemaName } from './schema-name.ts'
 
 export interface Queryable {
   query<Row>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>
+  /** The same, where the plan is kept for the next time. */
+  planned?<Row>(text: string, values: readonly unknown[]): Promise<readonly Row[]>
 }
 
 // Only inserts: two transactions that count the same thing never wait for each other. The sweep adds it up.
@@ -24,6 +26,13 @@ export class Session {
 
   all<Row>(sql: string, ...values: readonly unknown[]): Promise<readonly Row[]> {
     return this.source.query<Row>(this.#schema.apply(sql), values)
+  }
+
+  /** For a statement of the usual way of a job, whose plan suits every size of the tables and all values. */
+  planned<Row>(sql: string, ...values: readonly unknown[]): Promise<readonly Row[]> {
+    const { source } = this
+    const text = this.#schema.apply(sql)
+    return source.planned === undefined ? source.query<Row>(text, values) : source.planned<Row>(text, values)
   }
 
   async get<Row>(sql: string, ...values: readonly unknown[]): Promise<Row | undefined> {

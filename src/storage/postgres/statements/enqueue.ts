@@ -111,7 +111,7 @@ interface InsertedRow {
 async function insertJobs(tx: Transaction, jobs: readonly NewJob[]): Promise<(EnqueueVerdict | undefined)[]> {
   const order = inLockOrder(jobs)
   const ordered = order.flatMap((n) => jobs[n] ?? [])
-  const rows = await tx.session.all<InsertedRow>(insertText(ordered), rowsOf(ordered))
+  const rows = await tx.session.planned<InsertedRow>(insertText(ordered), rowsOf(ordered))
   if (rows.some(({ state }) => state === 'pending')) tx.jobsBecameReady = true
   const inserted = new Set(rows.map(({ id, key }) => `${id}/${key ?? ''}`))
   const verdicts: (EnqueueVerdict | undefined)[] = jobs.map(() => undefined)

@@ -59,11 +59,17 @@ function policyText(policies: readonly TypePolicy[]): string {
 const laneColumns =
   'ctid AS place, id, priority, run_at, type, crash_count, suspect, key_hash, key_computed, first_started_at, cancel_requested_at'
 
-// The number of rows is a plain parameter, never an expression: the planner has to know that it is small.
-function lane(typeParameter: number, condition = 'true', name = `lane${typeParameter}`): string {
-  return `SELECT * FROM (SELECT ${laneColumns} FROM chokaq.jobs_hot WHERE state = 'pending' AND queue = $1
-    AND type = $${typeParameter} AND ${condition} AND (SELECT is_free FROM q)
-    ORDER BY priority DESC, run_at, id LIMIT $2 FOR UPDATE SKIP LOCKED) ${name}`
+/** A worker never asks for more; a statement that says so has a plan that suits all it asks for. */
+const mostAtOnce = 500
+
+// The planner has to know that the number of rows is small. A kept plan does not know the parameter, so there the limit
+// stands twice: the inner one says how many at most, the outer one takes what is asked for, row by row, and no row is
+// locked that it does not take.
+function lane(typeParameter: number, isKept: boolean, condition = 'true', name = `lane${typeParameter}`): string {
+  const rows = (limit: string): string => `SELECT ${laneColumns} FROM chokaq.jobs_hot WHERE state = 'pending'
+    AND queue = $1 AND type = $${typeParameter} AND ${condition} AND (SELECT is_free FROM q)
+    ORDER BY priority DESC, run_at, id LIMIT ${limit} FOR UPDATE SKIP LOCKED`
+  return `SELECT * FROM (${isKept ? `SELECT * FROM (${rows(String(mostAtOnce))}) few LIMIT $2` : rows('$2')}) ${name}`
 }
 
 /** The parameters of a lane that is entered at its front: type, priority, and the times above, at and below it. */
@@ -78,10 +84,10 @@ const laneConditions = (at: (n: number) => string): readonly string[] => [
  * A lane in three parts, each of which begins behind what is known to be taken: see fetch-fronts.ts. The parts stand in the
  * order of the lane and are read one after the other, so the lower ones are not touched while there is enough above.
  */
-function laneFromFront(n: number): string {
+function laneFromFront(n: number, isKept: boolean): string {
   const first = 5 + n * frontParameters
   const parts = laneConditions((offset) => `$${first + offset}`).map((condition, part) =>
-    lane(first, condition, `lane${n}part${part}`),
+    lane(first, isKept, condition, `lane${n}part${part}`),
   )
   return `SELECT * FROM (${parts.join('\n    UNION ALL ')} LIMIT $2) lane${n}`
 }
@@ -91,16 +97,33 @@ const selectQueue = `SELECT coalesce(s.paused, false) AS paused, s.max_concurren
   FROM (SELECT 1) one LEFT JOIN chokaq.queues s ON s.name = $1`
 const heldQueue = 'SELECT false AS paused, true AS limited, true AS is_free'
 
+/** What is read of a row below; each is kept until the end of the statement. */
+const returned = [
+  ...['id', 'token', 'type', 'queue', 'fast_started', 'key_hash', 'fetched_at', 'run_at', 'started_at', 'priority'],
+  ...['tags', 'tenant', 'key_prefix', 'key_scope', 'fingerprint', 'generation', 'attempt', 'failure_count'],
+  ...['crash_count', 'suspect', 'created_at', 'first_started_at', 'trace_context', 'payload'],
+]
+  .map((column) => `h.${column}`)
+  .join(', ')
+
 const fetchTexts = new Map<string, string>()
 
+interface Shape {
+  readonly typeCount: number
+  readonly isHeld: boolean
+  readonly isWhole: boolean
+  /** Its plan is kept. */
+  readonly isKept: boolean
+}
+
 /** $1 queue, $2 how many, $3 worker, $4 policies, $5 … the types, or each with its front. */
-function fetchText(typeCount: number, isHeld: boolean, isWhole: boolean): string {
-  const id = `${typeCount}/${isHeld}/${isWhole}`
+function fetchText({ typeCount, isHeld, isWhole, isKept }: Shape): string {
+  const id = `${typeCount}/${isHeld}/${isWhole}/${isKept}`
   const known = fetchTexts.get(id)
   if (known !== undefined) return known
-  const lanes = Array.from({ length: typeCount }, (_, n) => (isWhole ? lane(n + 5) : laneFromFront(n))).join(
-    '\n    UNION ALL ',
-  )
+  const lanes = Array.from({ length: typeCount }, (_, n) =>
+    isWhole ? lane(n + 5, isKept) : laneFromFront(n, isKept),
+  ).join('\n    UNION ALL ')
   const made = `
   WITH c AS MATERIALIZED (SELECT chokaq.now_ms() AS now),
   q AS MATERIALIZED (${isHeld ? heldQueue : selectQueue}),
@@ -122,7 +145,7 @@ function fetchText(typeCount: number, isHeld: boolean, isWhole: boolean): string
       when_interrupted = CASE WHEN f.go THEN f.when_interrupted ELSE h.when_interrupted END,
       crash_budget = CASE WHEN f.go THEN f.crash_budget ELSE h.crash_budget END,
       fetch_crash_budget = f.fetch_crash_budget
-    FROM f WHERE h.ctid = f.place AND h.id = f.id RETURNING h.*),
+    FROM f WHERE h.ctid = f.place AND h.id = f.id RETURNING ${returned}),
   counted AS (
     INSERT INTO chokaq.worker_counters (at, value, name, queue, type, label)
     SELECT fetched_at, count(*), 'idempotency.claims', queue, type, 'claimed' FROM u
@@ -251,14 +274,18 @@ export async function fetch(
   isHeld: boolean,
 ): Promise<Fetched> {
   const { queue, limit, workerId, policies } = request
-  const rows = await tx.session.all<(TakenRow | EmptyRow) & QueueFacts>(
-    fetchText(types.length, isHeld, fronts === undefined),
+  const { session } = tx
+  const isKept = limit <= mostAtOnce && types.length <= maxUnaskedTypes
+  const text = fetchText({ typeCount: types.length, isHeld, isWhole: fronts === undefined, isKept })
+  const values = [
     queue,
     Math.max(0, Math.trunc(limit)),
     workerId,
     policyText(policies),
     ...(fronts === undefined ? types : types.flatMap((type) => frontValues(type, fronts))),
-  )
+  ]
+  type Row = (TakenRow | EmptyRow) & QueueFacts
+  const rows = await (isKept ? session.planned<Row>(text, ...values) : session.all<Row>(text, ...values))
   const isLimited = rows.some(({ limited, paused }) => limited === 1 && paused === 0)
   const taken = rows.filter((row): row is TakenRow & QueueFacts => row.id !== null)
   const { at_ms: atMs = 0, dead_count: deadCount = 0 } = rows[0] ?? {}

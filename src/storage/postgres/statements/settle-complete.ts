@@ -103,7 +103,7 @@ export async function complete(
   // In one order, so that two statements that want the same rows wait for each other and never in a circle.
   const sorted = [...completions].sort((a, b) => (a.lease.jobId < b.lease.jobId ? -1 : 1))
   const actions = sorted.map(({ action }) => action)
-  const rows = await session.all<CompletedRow>(
+  const rows = await session.planned<CompletedRow>(
     completeRows,
     arrayText(sorted.map(({ lease }) => lease.jobId)),
     arrayText(sorted.map(({ lease }) => lease.token)),
