@@ -21,6 +21,22 @@ afterEach(async () => {
   await Promise.all(drivers.splice(0).map((driver) => driver.close()))
 })
 
+/** A driver, and the statements of it that notify. */
+function recorded(): { driver: StorageDriver; notifying: () => readonly string[]; end: () => Promise<void> } {
+  const texts: string[] = []
+  class RecordingClient extends pg.Client {
+    override query(...args: unknown[]): never {
+      const [query] = args as [{ readonly text?: string } | string]
+      texts.push(typeof query === 'string' ? query : (query.text ?? ''))
+      return super.query(...(args as [string])) as never
+    }
+  }
+  const pool = new pg.Pool({ connectionString: database.url, Client: RecordingClient })
+  const driver = open(pool)
+  drivers.push(driver)
+  return { driver, notifying: () => texts.filter((text) => text.includes('pg_notify')), end: () => pool.end() }
+}
+
 async function withUser<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client(database.url)
   await client.connect()
@@ -131,6 +147,44 @@ describe('those who listen', () => {
       await client.query('COMMIT')
     })
     await vi.waitFor(() => expect(calls).toBeGreaterThan(1))
+  })
+
+  it('hear of a lone enqueue with its commit, and of a delayed job not at all', async () => {
+    const { driver, notifying, end } = recorded()
+    await driver.ready()
+    await withUser(async (client) => {
+      let heard = 0
+      client.on('notification', () => void (heard += 1))
+      await client.query('LISTEN chokaq_wake')
+      await driver.enqueue([newJob(runtime, { due: { kind: 'in', delayMs: 60_000 } })])
+      expect(notifying()).toEqual([])
+      await driver.enqueue([newJob(runtime), newJob(runtime)])
+      await vi.waitFor(() => expect(heard).toBe(1))
+      expect(notifying()).toEqual([expect.stringContaining('INSERT INTO chokaq.jobs_hot')])
+    })
+    await end()
+  })
+
+  it('hear of it by a statement of its own for a while, once a commit that told them had to wait', async () => {
+    const { driver, notifying, end } = recorded()
+    await driver.ready()
+    const longerMs = 40
+    await withUser(async (client) => {
+      await client.query('BEGIN')
+      await opened().enqueueIn(client, [keyedJob(runtime, 'waited-for')])
+      const enqueued = driver.enqueue([keyedJob(runtime, 'waited-for')])
+      const sinceMs = performance.now()
+      await vi.waitFor(() => expect(performance.now() - sinceMs).toBeGreaterThan(longerMs))
+      await client.query('ROLLBACK')
+      expect((await enqueued).map(({ kind }) => kind)).toEqual(['inserted'])
+    })
+    expect(notifying()).toEqual([expect.stringContaining('INSERT INTO chokaq.jobs_hot')])
+    const silentMs = performance.now()
+    await vi.waitFor(() => expect(performance.now() - silentMs).toBeGreaterThan(longerMs))
+    await driver.enqueue([newJob(runtime)])
+    await vi.waitFor(() => expect(notifying()).toHaveLength(2))
+    expect(notifying()[1]).not.toContain('INSERT')
+    await end()
   })
 
   it('cost one notification for many jobs', async () => {

@@ -5,10 +5,12 @@ import type { NewJob } from '../../core/job.ts'
 import type { EnqueueVerdict } from '../../core/storage.ts'
 import { bisected } from './batches.ts'
 import { findHolders } from './statements/enqueue-verdicts.ts'
-import { enqueueOnce } from './statements/enqueue.ts'
+import { enqueueOnce, type Notification } from './statements/enqueue.ts'
 import type { Unit } from './transactions.ts'
 
 type Run = <T>(unit: Unit<T>) => Promise<T>
+/** A notification where it is this process's turn to send one. */
+type TakeTurn = () => Notification | undefined
 
 const maxRounds = 10
 /**
@@ -19,12 +21,16 @@ const partLockTimeoutMs = 25
 const faults = { beforeCommit: 'enqueue-before-commit', committed: 'enqueue-committed' } as const
 
 /** One verdict per job, in order. A row whose key is held by an open transaction is refused as busy, nothing written. */
-export async function enqueueBatch(run: Run, jobs: readonly NewJob[]): Promise<readonly EnqueueVerdict[]> {
+export async function enqueueBatch(
+  run: Run,
+  jobs: readonly NewJob[],
+  takeTurn: TakeTurn,
+): Promise<readonly EnqueueVerdict[]> {
   const verdicts: (EnqueueVerdict | undefined)[] = jobs.map(() => undefined)
   for (let round = 0; round < maxRounds; round += 1) {
     for (const mayExist of [false, true]) {
       const at = indexesOf(jobs, (job, n) => job.mayExist === mayExist && verdicts[n] === undefined)
-      const answers = await insert(run, pick(jobs, at), mayExist)
+      const answers = await insert(run, pick(jobs, at), { mayExist, takeTurn })
       at.forEach((n, place) => (verdicts[n] = answers[place]))
     }
     const left = indexesOf(jobs, (_, n) => verdicts[n] === undefined)
@@ -40,7 +46,7 @@ export async function enqueueBatch(run: Run, jobs: readonly NewJob[]): Promise<r
 function insert(
   run: Run,
   jobs: readonly NewJob[],
-  mayExist: boolean,
+  { mayExist, takeTurn }: { readonly mayExist: boolean; readonly takeTurn: TakeTurn },
 ): Promise<readonly (EnqueueVerdict | undefined)[]> {
   return bisected<NewJob, EnqueueVerdict | undefined>(
     jobs,
@@ -51,10 +57,14 @@ function insert(
         isRepeatable: mayExist,
         isOneStatement: isWhole && !mayExist,
         ...(isWhole ? {} : { lockTimeoutMs: partLockTimeoutMs }),
-        work: (tx) => enqueueOnce(tx, rows),
+        work: (tx) => enqueueOnce(tx, rows, isWhole && rows.some(isDue) ? takeTurn() : undefined),
       }),
     (_, error) => ({ kind: 'refused', error }),
   )
+}
+
+function isDue({ due }: NewJob): boolean {
+  return due.kind === 'now'
 }
 
 async function lookUp(run: Run, jobs: readonly NewJob[]): Promise<readonly (EnqueueVerdict | undefined)[]> {

@@ -111,7 +111,7 @@ export class PostgresStorageDriver implements StorageDriver {
       handler: new Lane({ ...settings, isBare: true }, 'handler', handlerPoolSize),
     }
     const onCommit = (tx: Transaction): void => {
-      if (tx.jobsBecameReady) this.#wake.notify()
+      if (tx.jobsBecameReady) this.#wake.notify({ isSent: tx.hasNotified })
     }
     this.#transactions = new Transactions({ runtime, settings, schema, onCommit })
     this.#fetcher = new Fetcher((unit) => this.#run('fetch', this.#lanes.main, unit), runtime.clock)
@@ -156,7 +156,8 @@ export class PostgresStorageDriver implements StorageDriver {
 
   async enqueue(jobs: readonly NewJob[]): Promise<readonly EnqueueVerdict[]> {
     await this.#open('enqueue')
-    return enqueueBatch((unit) => this.#run('enqueue', this.#lanes.main, unit), jobs)
+    const run = <T>(unit: Unit<T>): Promise<T> => this.#run('enqueue', this.#lanes.main, unit)
+    return enqueueBatch(run, jobs, () => this.#wake.takeLoneTurn())
   }
 
   enqueueSync(): readonly EnqueueVerdict[] {

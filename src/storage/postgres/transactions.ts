@@ -26,6 +26,8 @@ export class Transaction {
   readonly session: Session
   /** Set by work after which a worker may find a job: wakes those that listen, once the transaction is committed. */
   jobsBecameReady = false
+  /** Other processes hear of it with the commit itself. */
+  hasNotified = false
 
   constructor(session: Session) {
     this.session = session

@@ -1,8 +1,12 @@
 /**
  * Hints that jobs may be ready. A commit of this process tells its own listeners at the end of the tick, and other
  * processes by NOTIFY: on a connection of its own, outside every transaction (the server serialises the commits of all
- * that notify), and at most once per few milliseconds however many jobs there are. Who listens keeps one connection open,
- * asks it now and then whether it still listens (a half-open socket says nothing by itself), and connects again for ever.
+ * that notify), and at most once per few milliseconds however many jobs there are. Only an enqueue that comes after a
+ * silence carries its NOTIFY itself, and its jobs are heard of one round trip earlier; where such commits stand in line,
+ * nobody does for a while.
+ *
+ * Who listens keeps one connection open, asks it now and then whether it still listens (a half-open socket says nothing
+ * by itself), and connects again for ever.
  *
  * Polling stays the truth: a hint may come for nothing and may be missing. But a LISTEN that fails is told, once until it
  * works again, because jobs of other processes then start later. A connection that was lost and is back at the first try is
@@ -17,6 +21,11 @@ import { translated } from './postgres-errors.ts'
 
 /** One NOTIFY per process in this time. */
 const quietMs = 5
+/** After so long without one, an insert carries it. */
+const loneMs = 20
+/** An insert that carried one and took longer than this has waited, maybe for others that do so: then none does for long. */
+const slowMs = 20
+const slowRestMs = 1_000
 const pulseMs = 15_000
 const firstRetryMs = 100
 const maxRetryMs = 10_000
@@ -47,6 +56,7 @@ export class Wake {
   #isDeferred = false
   #isClosed = false
   #lastSentMs = -Infinity
+  #nextLoneMs = -Infinity
   #sendTimer: Timer | undefined
   #sending: Promise<void> = Promise.resolve()
 
@@ -75,17 +85,25 @@ export class Wake {
     }
   }
 
-  /** Jobs of this process's own commit may be ready. */
-  notify(): void {
+  /** Jobs of this process's own commit may be ready; `isSent` where the commit itself has told other processes. */
+  notify({ isSent }: { readonly isSent: boolean }): void {
     if (this.#isClosed) return
     this.#tellLater()
-    this.#sendSoon()
+    const nowMs = this.#options.runtime.clock.monotonicMs()
+    if (!isSent) this.#sendSoon()
+    else if (nowMs - this.#lastSentMs > slowMs) this.#nextLoneMs = nowMs + slowRestMs
+  }
+
+  /** What a lone enqueue of this process sends with its commit; undefined where others were told a moment ago. */
+  takeLoneTurn(): { readonly channel: string; readonly payload: string } | undefined {
+    if (this.#options.runtime.clock.monotonicMs() < this.#nextLoneMs) return undefined
+    return this.takeTurn(loneMs) ? { channel: this.channel, payload: this.#sender } : undefined
   }
 
   /** For a transaction that another one commits: whether it should notify, so that not each of many does. */
-  takeTurn(): boolean {
+  takeTurn(silenceMs = quietMs): boolean {
     const nowMs = this.#options.runtime.clock.monotonicMs()
-    if (!this.#options.mayListen || nowMs - this.#lastSentMs < quietMs) return false
+    if (!this.#options.mayListen || nowMs - this.#lastSentMs < silenceMs) return false
     this.#lastSentMs = nowMs
     return true
   }

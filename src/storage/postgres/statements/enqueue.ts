@@ -43,6 +43,14 @@ interface Shape {
   /** Some row has a key: its marker and what is left of its earlier jobs are looked at. */
   readonly isKeyed: boolean
   readonly isLarge: boolean
+  /** Listeners are notified with the commit. */
+  readonly isTelling: boolean
+}
+
+/** What tells other processes of the jobs. */
+export interface Notification {
+  readonly channel: string
+  readonly payload: string
 }
 
 const pillars = ['hot', 'archive', 'dlq'] as const
@@ -62,6 +70,10 @@ const nextGeneration = `greatest(1, m.generation,
 const withMarkers = `LEFT JOIN LATERAL (SELECT k.generation, k.expires_at FROM chokaq.idempotency_markers k
       WHERE k.key_hash = i.key_hash OFFSET 0) m ON true`
 const isUnmarked = '(m.generation IS NULL OR m.expires_at <= i.now) AND'
+
+// One notification for the whole batch, however many rows it has.
+const tellThem = `, told AS MATERIALIZED (SELECT 1 FROM (SELECT FROM put WHERE state = 'pending' LIMIT 1) one
+    CROSS JOIN LATERAL pg_catalog.pg_notify($2::text, $3::text))`
 
 // run_at is never before now: a job that is due since last year would overtake everyone and spoil every lag figure.
 const insertRows = (shape: Shape): string => `
@@ -85,20 +97,18 @@ const insertRows = (shape: Shape): string => `
   counted AS (
     INSERT INTO chokaq.worker_counters (at, value, name, queue, type, label)
     SELECT c.now, count(*), 'jobs.enqueued', queue, type, '' FROM put CROSS JOIN c GROUP BY c.now, queue, type)
-  SELECT id::text AS id, encode(key_hash, 'hex') AS key, state FROM put`
+  ${shape.isTelling ? tellThem : ''}
+  SELECT id::text AS id, encode(key_hash, 'hex') AS key, state FROM put ${shape.isTelling ? 'LEFT JOIN told ON true' : ''}`
 
 const largeFrom = 100
-const insertTexts = {
-  keyed: { large: insertRows({ isKeyed: true, isLarge: true }), small: insertRows({ isKeyed: true, isLarge: false }) },
-  plain: {
-    large: insertRows({ isKeyed: false, isLarge: true }),
-    small: insertRows({ isKeyed: false, isLarge: false }),
-  },
-} as const
+const insertTexts = new Map<string, string>()
 
-function insertText(jobs: readonly NewJob[]): string {
-  const texts = jobs.some(({ key }) => key !== undefined) ? insertTexts.keyed : insertTexts.plain
-  return jobs.length >= largeFrom ? texts.large : texts.small
+function insertText(jobs: readonly NewJob[], isTelling: boolean): string {
+  const shape = { isKeyed: jobs.some(({ key }) => key !== undefined), isLarge: jobs.length >= largeFrom, isTelling }
+  const id = JSON.stringify(shape)
+  const made = insertTexts.get(id) ?? insertRows(shape)
+  insertTexts.set(id, made)
+  return made
 }
 
 interface InsertedRow {
@@ -108,11 +118,20 @@ interface InsertedRow {
 }
 
 /** One verdict per job, in order; undefined where the row did not get in and nothing is known yet. */
-async function insertJobs(tx: Transaction, jobs: readonly NewJob[]): Promise<(EnqueueVerdict | undefined)[]> {
+async function insertJobs(
+  tx: Transaction,
+  jobs: readonly NewJob[],
+  notification?: Notification,
+): Promise<(EnqueueVerdict | undefined)[]> {
   const order = inLockOrder(jobs)
   const ordered = order.flatMap((n) => jobs[n] ?? [])
-  const rows = await tx.session.planned<InsertedRow>(insertText(ordered), rowsOf(ordered))
-  if (rows.some(({ state }) => state === 'pending')) tx.jobsBecameReady = true
+  const isTelling = notification !== undefined
+  const told = isTelling ? [notification.channel, notification.payload] : []
+  const rows = await tx.session.planned<InsertedRow>(insertText(ordered, isTelling), rowsOf(ordered), ...told)
+  if (rows.some(({ state }) => state === 'pending')) {
+    tx.jobsBecameReady = true
+    tx.hasNotified = isTelling
+  }
   const inserted = new Set(rows.map(({ id, key }) => `${id}/${key ?? ''}`))
   const verdicts: (EnqueueVerdict | undefined)[] = jobs.map(() => undefined)
   // Of two rows that are the same in one batch only one got in: the first.
@@ -139,13 +158,14 @@ const takeBackKnown = `
  * Precondition: no hot row has the key, no live marker has it, and the id is new.
  * Returns one verdict per job, in order, undefined where it has to be looked for; a job that is there already changes
  * nothing.
- * Who: any producer. Rows with `mayExist` need a transaction around this.
+ * Who: any producer. Rows with `mayExist` need a transaction around this. With a notification, the commit sends it.
  */
 export async function enqueueOnce(
   tx: Transaction,
   jobs: readonly NewJob[],
+  notification?: Notification,
 ): Promise<readonly (EnqueueVerdict | undefined)[]> {
-  const verdicts = await insertJobs(tx, jobs)
+  const verdicts = await insertJobs(tx, jobs, notification)
   const doubtful = jobs.filter((job, n) => job.mayExist && verdicts[n]?.kind === 'inserted')
   if (doubtful.length === 0) return verdicts
   const ids = JSON.stringify(doubtful.map(({ id }) => ({ id })))
