@@ -20,14 +20,18 @@ interface Plan {
 const kept = new Map<string, string>()
 /** Whether the session has lost what was prepared, as behind a pooler that hands out another one each time. */
 let isForgetful = false
+/** As a tracer does that puts the trace of each call into its text. */
+let isTracing = false
+let queryCount = 0
 
 class WatchedClient extends pg.Client {
   override query(config: unknown): never {
     const query = config as pg.QueryConfig
     if (query.name !== undefined) kept.set(query.text, query.name)
     const run = async (): Promise<unknown> => {
+      queryCount += 1
       if (isForgetful && query.name !== undefined) await super.query('DEALLOCATE ALL')
-      return super.query(query)
+      return super.query(isTracing ? { ...query, text: `${query.text} /* call ${queryCount} */` } : query)
     }
     return run() as never
   }
@@ -69,6 +73,13 @@ beforeAll(async () => {
   await reader.connect()
   await reader.query(`SET enable_seqscan = off; SET random_page_cost = 1.1; SET jit = off`)
 })
+
+async function pids(): Promise<readonly number[]> {
+  const { rows } = await reader.query<{ readonly pid: number }>(
+    `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'chokaq main' ORDER BY pid`,
+  )
+  return rows.map(({ pid }) => pid)
+}
 
 function nodesOf(plan: Plan): readonly Plan[] {
   return [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
@@ -121,5 +132,17 @@ describe('a kept plan', () => {
     isForgetful = true
     await live('third')
     isForgetful = false
+  })
+
+  it('is done without where the client changes the texts, and no connection is thrown away for it', async () => {
+    const other: StorageDriver = postgres(pool).open(runtime)
+    await other.ready()
+    isTracing = true
+    for (let round = 0; round < 3; round += 1) await other.enqueue([newJob(runtime)])
+    const before = await pids()
+    for (let round = 0; round < 3; round += 1) await other.enqueue([newJob(runtime)])
+    isTracing = false
+    expect(await pids()).toEqual(before)
+    await other.close()
   })
 })

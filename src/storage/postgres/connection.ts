@@ -4,8 +4,8 @@
  * Pinned with the first message: read committed (the statements are raced under it), the timeouts of the server, no
  * search path (every statement names its schema), no just-in-time compilation (it costs more than any statement here), a
  * page by index as cheap as the next one (every statement here is for a few rows that were touched a moment ago), no scan
- * of a whole table where an index serves, and durability. A pooler in transaction mode hands every transaction to another session, so there nothing is set per
- * session: transactions carry their settings with SET LOCAL, see transactions.ts.
+ * of a whole table where an index serves, and durability. A pooler in transaction mode hands every transaction to another
+ * session, so there nothing is set per session: transactions carry their settings with SET LOCAL, see transactions.ts.
  *
  * The server's statement timeout ends a slow statement and leaves the connection good. The client's deadline, a little
  * later, is for a server that does not answer at all: a half-open socket, a stopped machine. Then the connection is
@@ -18,7 +18,7 @@
  */
 import type { PgClient, PgQuery, PgResult, PgTarget } from './pg-driver.ts'
 import { rowTypes } from './pg-driver.ts'
-import { sqlStateOf, troubleOf } from './postgres-errors.ts'
+import { isPlanLost, sqlStateOf, troubleOf } from './postgres-errors.ts'
 
 export type Durability = 'full' | 'relaxed'
 
@@ -50,9 +50,6 @@ function nameOf(text: string): string {
   names.set(text, made)
   return made
 }
-
-/** The session is not the one that prepared the statement, or somebody else prepared it, or its columns have changed. */
-const lostPlanStates: ReadonlySet<string | undefined> = new Set(['26000', '42P05', '0A000'])
 
 export class Connection {
   readonly #client: PgClient
@@ -107,7 +104,7 @@ export class Connection {
     try {
       return await this.#ask<Row>({ name: nameOf(text), text, types: rowTypes, values })
     } catch (error) {
-      if (!lostPlanStates.has(sqlStateOf(error))) throw error
+      if (!isPlanLost(error)) throw error
       this.#keepsPlans = false
       if (this.transactionStatus !== 'I') throw error
       return this.query<Row>(text, values)
@@ -122,7 +119,7 @@ export class Connection {
       return (last?.rows ?? []) as readonly Row[]
     } catch (error) {
       const trouble = troubleOf(error)
-      const isAnswer = sqlStateOf(error) !== undefined
+      const isAnswer = sqlStateOf(error) !== undefined || isPlanLost(error)
       if (trouble === 'connection' || !isAnswer) this.markBroken()
       throw error
     }

@@ -58,6 +58,18 @@ export function troubleOf(error: unknown): PostgresTrouble {
   return driverTexts.test(error.message) ? 'connection' : 'unknown'
 }
 
+/** The session is not the one that prepared the statement, or somebody else prepared it, or its columns have changed. */
+const lostPlanStates: ReadonlySet<string | undefined> = new Set(['26000', '42P05', '0A000'])
+const otherText = /^Prepared statements must be unique/
+
+/**
+ * A prepared statement that is not there, or is another one; so says the driver, too, where a client changes the texts (a
+ * comment with the trace of the call). Nothing was executed.
+ */
+export function isPlanLost(error: unknown): boolean {
+  return lostPlanStates.has(sqlStateOf(error)) || (error instanceof Error && otherText.test(error.message))
+}
+
 /** Five letters and digits that the server sent with the error; a socket's code has other lengths or words. */
 export function sqlStateOf(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null) return undefined
