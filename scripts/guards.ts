@@ -332,8 +332,8 @@ const endings: readonly Guard[] = [
     'I9',
     'a suspect keeps its place until its outcome is durable',
     'src/engine/worker-incarnation.ts',
-    'if (!held.job.suspect || abandoned !== undefined) leaveSlot()',
-    'leaveSlot()',
+    'if (!held.job.suspect || abandoned !== undefined) this.#leaveSlot(held)',
+    'this.#leaveSlot(held)',
     { [suspects]: ['I9 the next suspect begins only when'] },
   ),
   guard(

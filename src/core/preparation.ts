@@ -36,15 +36,31 @@ export function payloadText(contract: JobContract, payload: unknown, maxBytes: n
 
 /** Parses and validates stored JSON text. A promise only where the schema is asynchronous. */
 export function readPayload(contract: JobContract, text: string): PreparedPayload | Promise<PreparedPayload> {
-  const input = parseJson(text)
   const checked = validate(contract.payload, parseJson(text))
-  const finish = (result: Validated): PreparedPayload => {
-    if (result.issues !== undefined) {
-      throw new ChokaQError('CHOKAQ_PAYLOAD_INVALID', { type: contract.type, issues: result.issues })
-    }
-    return { text, input, output: result.value }
+  if (checked instanceof Promise) return checked.then((result) => prepared(contract, text, result))
+  return prepared(contract, text, checked)
+}
+
+function prepared(contract: JobContract, text: string, result: Validated): PreparedPayload {
+  if (result.issues !== undefined) {
+    throw new ChokaQError('CHOKAQ_PAYLOAD_INVALID', { type: contract.type, issues: result.issues })
   }
-  return checked instanceof Promise ? checked.then(finish) : finish(checked)
+  return new Payload(text, result.value)
+}
+
+/** Its input is parsed again when it is asked for: a schema may have changed the one that it got, and few look. */
+class Payload implements PreparedPayload {
+  readonly text: string
+  readonly output: unknown
+
+  constructor(text: string, output: unknown) {
+    this.text = text
+    this.output = output
+  }
+
+  get input(): unknown {
+    return parseJson(this.text)
+  }
 }
 
 type Validated =

@@ -9,6 +9,7 @@ function held(jobId: string, token = 1): HeldJob {
     workerId: 'w',
     heldSinceMs: 0,
     phase: 'buffered',
+    inSlot: false,
     cancelRequested: false,
     ran: false,
     abort: undefined,

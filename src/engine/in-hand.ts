@@ -1,6 +1,6 @@
 /** Every job this worker owns right now, from fetch to settle. What is not here and yet owned is to be disowned. */
 import type { FetchedJob } from '../core/job.ts'
-import { leaseId, type Lease } from '../core/lease.ts'
+import type { Lease } from '../core/lease.ts'
 import type { AbortKind } from '../core/outcome.ts'
 
 /** `stranded`: its handler ran and its outcome could not be stored; only the rescue after this worker may judge it. */
@@ -12,6 +12,8 @@ export interface HeldJob {
   readonly workerId: string
   readonly heldSinceMs: number
   phase: HeldPhase
+  /** It counts among the running ones of its worker. */
+  inSlot: boolean
   /** A cancel was asked for before its handler ran. */
   cancelRequested: boolean
   /** Its handler was called. */
@@ -21,23 +23,23 @@ export interface HeldJob {
 }
 
 export class InHand {
-  readonly #held = new Map<string, HeldJob>()
+  readonly #held = new Set<HeldJob>()
   readonly #counts: Record<HeldPhase, number> = { buffered: 0, gate: 0, running: 0, settling: 0, stranded: 0 }
 
   add(held: HeldJob): void {
-    this.#held.set(leaseId(held.job.lease), held)
+    this.#held.add(held)
     this.#counts[held.phase] += 1
   }
 
   move(held: HeldJob, phase: HeldPhase): void {
-    if (!this.#held.has(leaseId(held.job.lease))) return
+    if (!this.#held.has(held)) return
     this.#counts[held.phase] -= 1
     held.phase = phase
     this.#counts[phase] += 1
   }
 
   remove(held: HeldJob): void {
-    if (this.#held.delete(leaseId(held.job.lease))) this.#counts[held.phase] -= 1
+    if (this.#held.delete(held)) this.#counts[held.phase] -= 1
   }
 
   count(phase: HeldPhase): number {
@@ -54,15 +56,15 @@ export class InHand {
   }
 
   leases(): readonly Lease[] {
-    return Array.from(this.#held.values(), (held) => held.job.lease)
+    return Array.from(this.#held, (held) => held.job.lease)
   }
 
   byJobId(jobId: string): HeldJob | undefined {
-    for (const held of this.#held.values()) if (held.job.lease.jobId === jobId) return held
+    for (const held of this.#held) if (held.job.lease.jobId === jobId) return held
     return undefined
   }
 
   all(): readonly HeldJob[] {
-    return [...this.#held.values()]
+    return [...this.#held]
   }
 }

@@ -5,16 +5,10 @@ import { decide, type AbortKind, type AttemptEnd } from '../core/outcome.ts'
 import { keyText } from '../core/preparation.ts'
 import type { SettleAction } from '../core/storage.ts'
 import type { RunEnd } from '../core/tracing.ts'
-import type { GateResult } from './fetch/gate.ts'
 import { Attempt } from './process/attempt.ts'
-import type { EffectScope, ScopeGuards } from './process/effect-scope.ts'
 import type { AttemptIdentity, WorkerCore } from './worker-core.ts'
-import { effectScopeFor } from './worker-effects.ts'
-import { servicesFor } from './worker-services.ts'
-import { transactionsFor } from './worker-transactions.ts'
+import { AttemptServices, type RunnableGate } from './worker-services.ts'
 import type { RegisteredType } from './worker-types.ts'
-
-export type RunnableGate = Extract<GateResult, { kind: 'run' }>
 
 export interface AttemptOutcome {
   /** Undefined where the lease is lost and there is nothing to settle. */
@@ -30,10 +24,9 @@ export class WorkerAttempt {
   readonly #type: RegisteredType
   readonly #gate: RunnableGate
   readonly #attempt: Attempt
+  readonly #services: AttemptServices
   readonly #startedMs: number
   readonly #of: AttemptIdentity
-  readonly #confirmed: () => boolean
-  #scope: EffectScope | undefined
 
   constructor(
     core: WorkerCore,
@@ -49,7 +42,7 @@ export class WorkerAttempt {
     this.#type = type
     this.#gate = gate
     this.#of = of
-    this.#confirmed = confirmed
+    this.#services = new AttemptServices({ core, of, job, type, gate, confirmed })
     const { runtime, config, events, middleware } = core
     const { timeoutMs } = type.policy
     this.#startedMs = runtime.clock.monotonicMs()
@@ -78,16 +71,7 @@ export class WorkerAttempt {
         middleware,
         timeoutMs,
         abortGraceMs: config.abortGraceMs,
-        services: {
-          ...servicesFor(core, job, type, {
-            log(message, fields) {
-              events.emit({ name: 'job.log', ...of, message, fields })
-            },
-            outcomes: () => this.#scope?.outcomes() ?? [],
-          }),
-          ...transactionsFor(core, of, job, type, gate, () => this.#scope?.outcomes() ?? []),
-          effectScope: (guards) => this.#effectScope(guards),
-        },
+        services: this.#services,
         onAbort: (by) => {
           events.emit({ name: 'job.aborted', ...of, by })
         },
@@ -107,9 +91,10 @@ export class WorkerAttempt {
   }
 
   async #run(): Promise<AttemptOutcome> {
-    const before = await this.#before()
+    const before = this.#mayBeStopped ? await this.#before() : undefined
     const result = before === undefined ? await this.#attempt.run() : { kind: 'ended' as const, end: before }
-    const end = this.#scope === undefined || before !== undefined ? result.end : await this.#scope.finish(result.end)
+    const scope = this.#services.startedScope
+    const end = scope === undefined || before !== undefined ? result.end : await scope.finish(result.end)
     return {
       action: this.#decide(end),
       durationMs: this.#core.runtime.clock.monotonicMs() - this.#startedMs,
@@ -117,19 +102,18 @@ export class WorkerAttempt {
     }
   }
 
-  /** Only a later attempt can find something recorded that stops it; a storage that fails now lets it run and be guarded. */
+  /** Only a later attempt can find something recorded that stops it. */
+  get #mayBeStopped(): boolean {
+    return this.#type.policy.keyed && this.#gate.attempt >= 2
+  }
+
+  /** A storage that fails now lets it run and be guarded. */
   async #before(): Promise<AttemptEnd | undefined> {
-    if (!this.#type.policy.keyed || this.#gate.attempt < 2) return undefined
     try {
-      return await this.#effectScope(this.#attempt.guards).check()
+      return await this.#services.effectScope(this.#attempt.guards).check()
     } catch (thrown) {
       return { kind: 'threw', thrown }
     }
-  }
-
-  #effectScope(guards: ScopeGuards): EffectScope {
-    this.#scope ??= effectScopeFor(this.#core, this.#of, this.#job, this.#type, this.#gate, guards, this.#confirmed)
-    return this.#scope
   }
 
   #decide(end: AttemptEnd): SettleAction | undefined {

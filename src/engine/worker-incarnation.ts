@@ -15,12 +15,14 @@ import type { SettleAction } from '../core/storage.ts'
 import { withDeadline } from './deadline.ts'
 import { FetchLoop } from './fetch/fetch-loop.ts'
 import { Lookout } from './fetch/lookout.ts'
-import { Gate, type GateResult } from './fetch/gate.ts'
+import { Gate } from './fetch/gate.ts'
 import { InHand, type HeldJob } from './in-hand.ts'
 import { Heart } from './process/heart.ts'
 import { Settler } from './settle/settler.ts'
-import { WorkerAttempt, type RunnableGate } from './worker-attempt.ts'
+import { WorkerAttempt, type AttemptOutcome } from './worker-attempt.ts'
 import type { AttemptIdentity, WorkerCore } from './worker-core.ts'
+import { notRun, type JobEnd } from './worker-end.ts'
+import type { RunnableGate } from './worker-services.ts'
 import type { RegisteredType } from './worker-types.ts'
 
 export class Incarnation {
@@ -210,6 +212,7 @@ export class Incarnation {
         workerId: this.id,
         heldSinceMs,
         phase: 'buffered',
+        inSlot: false,
         cancelRequested: false,
         ran: false,
         abort: undefined,
@@ -236,34 +239,46 @@ export class Incarnation {
   // ---- one job
 
   async #run(held: HeldJob): Promise<void> {
-    const { slots, events, types } = this.#core
-    const { job } = held
-    slots.take(job)
-    let inSlot = true
-    const leaveSlot = (): void => {
-      if (inSlot) slots.give(job)
-      inSlot = false
-      this.#crowded = false
-      this.#lookout.turned()
-    }
+    this.#core.slots.take(held.job)
+    held.inSlot = true
     try {
-      const type = types.get(job.type)
-      if (type === undefined) throw new ChokaQError('CHOKAQ_ASSERTION', { what: `fetched unregistered ${job.type}` })
-      this.#inHand.move(held, 'gate')
-      const gate = await this.#gate.pass(job, type.handler, type.policy)
-      if (gate.kind === 'run' && this.#mayStart(held)) await this.#process(held, type, gate, leaveSlot)
-      else if (gate.kind === 'lost') this.#reportLost(held, 'start')
-      else {
-        leaveSlot()
-        const { action, why } = notRun(held, gate, this.#stopping)
-        await this.#settle(held, action, type, job.attempt, 0, why)
-      }
+      // What the handler needed is free again while its outcome is under way.
+      const end = await this.#pass(held)
+      if (end !== undefined) await this.#settle(held, end)
     } catch (error) {
-      events.emit({ name: 'storage.failed', during: 'run', failure: describeFailure(error) })
+      this.#core.events.emit({ name: 'storage.failed', during: 'run', failure: describeFailure(error) })
     } finally {
-      leaveSlot()
+      this.#leaveSlot(held)
       this.#gone(held)
     }
+  }
+
+  #leaveSlot(held: HeldJob): void {
+    if (!held.inSlot) return
+    held.inSlot = false
+    this.#core.slots.give(held.job)
+    this.#crowded = false
+    this.#lookout.turned()
+  }
+
+  /** Through the gate and the handler. Undefined where there is nothing to settle. */
+  async #pass(held: HeldJob): Promise<JobEnd | undefined> {
+    const { job } = held
+    const type = this.#core.types.get(job.type)
+    if (type === undefined) throw new ChokaQError('CHOKAQ_ASSERTION', { what: `fetched unregistered ${job.type}` })
+    this.#inHand.move(held, 'gate')
+    const passing = this.#gate.pass(job, type.handler, type.policy)
+    const gate = passing instanceof Promise ? await passing : passing
+    if (gate.kind === 'run' && this.#mayStart(held)) {
+      const outcome = await this.#begin(held, type, gate).run()
+      return this.#endOf(held, gate, outcome)
+    }
+    if (gate.kind === 'lost') {
+      this.#reportLost(held, 'start')
+      return undefined
+    }
+    this.#leaveSlot(held)
+    return notRun(held, gate, this.#stopping)
   }
 
   /** The last look before a handler is called: after a stall the lease may be somebody else's by now. */
@@ -271,8 +286,7 @@ export class Incarnation {
     return !this.#stopping && !this.#fenced && this.#heart.confirmed && !held.cancelRequested
   }
 
-  async #process(held: HeldJob, type: RegisteredType, gate: RunnableGate, leaveSlot: () => void): Promise<void> {
-    const { runtime, events, slots } = this.#core
+  #begin(held: HeldJob, type: RegisteredType, gate: RunnableGate): WorkerAttempt {
     const of = this.#ofAttempt(held.job, gate.attempt)
     held.ran = true
     this.#inHand.move(held, 'running')
@@ -281,43 +295,42 @@ export class Incarnation {
     held.abort = (by) => {
       attempt.abort(by)
     }
-    const { action, durationMs, abandoned } = await attempt.run()
+    return attempt
+  }
+
+  #endOf(held: HeldJob, gate: RunnableGate, outcome: AttemptOutcome): JobEnd | undefined {
+    const { runtime, events, slots } = this.#core
+    const { action, durationMs, abandoned } = outcome
     held.abort = undefined
     runtime.faults.reach('handler-returned')
     // A suspect keeps its place until its outcome is durable: the next suspect may take this process down, and the crash
     // would be charged to this one, too.
-    if (!held.job.suspect || abandoned !== undefined) leaveSlot()
+    if (!held.job.suspect || abandoned !== undefined) this.#leaveSlot(held)
     if (abandoned !== undefined) {
       slots.abandon(abandoned, () => {
         this.kick()
       })
+      const of = this.#ofAttempt(held.job, gate.attempt)
       events.emit({ name: 'job.abandoned', ...of, abandonedCount: slots.abandonedCount })
     }
     this.#dispatch()
     this.#fetchLoop.kickSoon()
-    if (action !== undefined) await this.#settle(held, action, type, gate.attempt, durationMs, '')
+    return action === undefined ? undefined : { action, attempt: gate.attempt, durationMs, why: '' }
   }
 
-  async #settle(
-    held: HeldJob,
-    action: SettleAction,
-    type: RegisteredType | undefined,
-    attempt: number,
-    durationMs: number,
-    why: string,
-  ): Promise<void> {
+  async #settle(held: HeldJob, { action, attempt, durationMs, why }: JobEnd): Promise<void> {
     this.#inHand.move(held, 'settling')
-    const keyed = type?.policy.keyed ?? false
-    await this.#settler.settle(action, { job: held.job, workerId: this.id, attempt, keyed, durationMs, why })
+    const { job } = held
+    const keyed = this.#core.types.get(job.type)?.policy.keyed ?? false
+    await this.#settler.settle(action, { job, workerId: this.id, attempt, keyed, durationMs, why })
     this.#inHand.remove(held)
     this.#processedCount += 1
   }
 
   /** A job that waits in the buffer leaves without having run. */
   async #giveUp(held: HeldJob, action: SettleAction, why: string): Promise<void> {
-    const type = this.#core.types.get(held.job.type)
     try {
-      await this.#settle(held, action, type, held.job.attempt, 0, why)
+      await this.#settle(held, { action, attempt: held.job.attempt, durationMs: 0, why })
     } catch (error) {
       this.#core.events.emit({ name: 'storage.failed', during: action.kind, failure: describeFailure(error) })
     } finally {
@@ -384,15 +397,4 @@ export class Incarnation {
       })
     })
   }
-}
-
-/** What becomes of a job whose handler is not called. */
-function notRun(
-  held: HeldJob,
-  gate: Exclude<GateResult, { kind: 'lost' }>,
-  stopping: boolean,
-): { readonly action: SettleAction; readonly why: string } {
-  if (gate.kind === 'settle') return { action: gate.action, why: 'paused' }
-  if (held.cancelRequested) return { action: { kind: 'cancel', hold: false }, why: '' }
-  return { action: { kind: 'release' }, why: stopping ? 'shutdown' : 'the last confirmed beat is too old' }
 }

@@ -68,17 +68,32 @@ export class Gate {
     this.#starts = new Batcher({ scheduler, maxBatchCount, run: (r) => call('start', () => driver.start(r)) })
   }
 
-  async pass(job: FetchedJob, handler: ResolvedHandler, policy: TypePolicy): Promise<GateResult> {
+  /** A promise only where something has to be waited for. */
+  pass(job: FetchedJob, handler: ResolvedHandler, policy: TypePolicy): GateResult | Promise<GateResult> {
+    return job.state === 'processing' ? this.#readStarted(job, handler) : this.#readAndStart(job, handler, policy)
+  }
+
+  /** The fetch has started it, so it has its key if it needs one. */
+  #readStarted(job: FetchedJob, handler: ResolvedHandler): GateResult | Promise<GateResult> {
+    const started = (payload: PreparedPayload): GateResult => {
+      const firstStartedAtMs = job.firstStartedAtMs ?? this.#parts.runtime.clock.nowMs()
+      return run(readOf(job, payload), job.attempt, firstStartedAtMs)
+    }
+    try {
+      const payload = readPayload(handler.contract, job.payload)
+      return payload instanceof Promise ? payload.then(started).catch(refusal) : started(payload)
+    } catch (error) {
+      return refusal(error)
+    }
+  }
+
+  async #readAndStart(job: FetchedJob, handler: ResolvedHandler, policy: TypePolicy): Promise<GateResult> {
     const hasKey = !policy.keyed || job.key !== undefined
     // Reading the payload runs the user's schema, which may be what took the last worker down. A suspect is started
     // first: then the crash is charged to it alone, and not as a fetch crash to all that were fetched with it.
     if (job.suspect && job.state === 'fetched' && hasKey) return this.#startThenRead(job, handler, policy)
     const read = await this.#read(job, handler, policy)
     if (read.kind !== 'read') return read
-    if (job.state === 'processing') {
-      const firstStartedAtMs = job.firstStartedAtMs ?? this.#parts.runtime.clock.nowMs()
-      return run(read, job.attempt, firstStartedAtMs)
-    }
     const verdict = await this.#starts.submit({ lease: job.lease, policy })
     if (verdict.kind !== 'started') return this.#notStarted(job, handler, verdict)
     return run(read, verdict.attempt, verdict.firstStartedAtMs)
@@ -97,13 +112,12 @@ export class Gate {
       const read = readPayload(handler.contract, job.payload)
       const payload = read instanceof Promise ? await read : read
       if (!policy.keyed || job.key !== undefined) {
-        return { kind: 'read', payload, hash: job.key?.hash, prefix: job.key?.prefix }
+        return readOf(job, payload)
       }
       const claim = await this.#claim(job, handler, payload)
       return 'kind' in claim ? claim : { kind: 'read', payload, ...claim }
     } catch (error) {
-      if (!isContentError(error)) throw error
-      return refuse(refusalReason(error), error)
+      return refusal(error)
     }
   }
 
@@ -164,6 +178,10 @@ interface Read {
   readonly prefix: string | undefined
 }
 
+function readOf(job: FetchedJob, payload: PreparedPayload): Read {
+  return { kind: 'read', payload, hash: job.key?.hash, prefix: job.key?.prefix }
+}
+
 function run({ payload, hash, prefix }: Read, attempt: number, firstStartedAtMs: number): GateResult {
   return { kind: 'run', payload: payload.output, keyHash: hash, keyPrefix: prefix, attempt, firstStartedAtMs }
 }
@@ -186,6 +204,12 @@ function keyReused(job: FetchedJob, holderId: string): GateResult {
 
 function refuse(reason: DeadReason, error: unknown): GateResult {
   return { kind: 'settle', action: { kind: 'bury', reason, failure: describeFailure(error), hold: false } }
+}
+
+/** Throws on what is not the content's fault. */
+function refusal(error: unknown): GateResult {
+  if (!isContentError(error)) throw error
+  return refuse(refusalReason(error), error)
 }
 
 /** Errors that the payload or the contract's functions cause: the same on every attempt, so retrying has no point. */

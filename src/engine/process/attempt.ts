@@ -66,17 +66,17 @@ export class Attempt {
   }
 
   async run(): Promise<AttemptResult> {
-    const abandoned = new Promise<'abandoned'>((resolve) => {
-      this.#abandon = () => {
-        resolve('abandoned')
-      }
-    })
     const timeout = this.#parts.scheduler.after(this.#parts.timeoutMs, () => {
       this.abort('timeout')
     })
     // The signal may have been aborted before the start; then the grace is running already.
     const handler = this.#invoke()
-    const first = await Promise.race([handler, abandoned])
+    const first = await new Promise<Outcome | 'abandoned'>((resolve) => {
+      this.#abandon = () => {
+        resolve('abandoned')
+      }
+      void handler.then(resolve)
+    })
     timeout.cancel()
     this.#grace?.cancel()
     this.#ctx.revoke()
@@ -84,36 +84,43 @@ export class Attempt {
     return this.#result(first)
   }
 
+  /** Never rejects. */
   async #invoke(): Promise<Outcome> {
-    const { handler, middleware } = this.#parts
-    // Asynchronous, so that what a handler throws before its first await is a rejection for the layers around it, too.
-    const call = async (index: number): Promise<unknown> => {
-      const layer = middleware[index]
-      if (layer === undefined) return handler.run(this.#facts.payload, this.#ctx)
-      let inner: { readonly promise: Promise<unknown>; pending: boolean } | undefined
-      const next = (): Promise<unknown> => {
-        if (inner !== undefined) {
-          return Promise.reject(new ChokaQError('CHOKAQ_NEXT_TWICE', { jobId: this.#ctx.jobId }))
-        }
-        const started = { promise: call(index + 1), pending: true }
-        const ended = (): void => void (started.pending = false)
-        started.promise.then(ended, ended)
-        inner = started
-        return started.promise
-      }
-      const value = await layer(this.#ctx, next)
-      // A layer that did not wait for next() would complete the job while its handler still runs.
-      if (stillRuns(inner)) await inner.promise
-      return value
-    }
     try {
-      return { ok: true, value: await call(0) }
+      const isBare = this.#parts.middleware.length === 0
+      return { ok: true, value: await (isBare ? this.#callHandler() : this.#callLayer(0)) }
     } catch (thrown) {
       return { ok: false, thrown }
     }
   }
 
-  async #result(outcome: Outcome): Promise<AttemptResult> {
+  #callHandler(): unknown {
+    return this.#parts.handler.run(this.#facts.payload, this.#ctx)
+  }
+
+  /** Asynchronous, so that what a handler throws before its first await is a rejection for the layers around it, too. */
+  async #callLayer(index: number): Promise<unknown> {
+    const layer = this.#parts.middleware[index]
+    if (layer === undefined) return this.#callHandler()
+    let inner: { readonly promise: Promise<unknown>; pending: boolean } | undefined
+    const next = (): Promise<unknown> => {
+      if (inner !== undefined) {
+        return Promise.reject(new ChokaQError('CHOKAQ_NEXT_TWICE', { jobId: this.#ctx.jobId }))
+      }
+      const started = { promise: this.#callLayer(index + 1), pending: true }
+      const ended = (): void => void (started.pending = false)
+      started.promise.then(ended, ended)
+      inner = started
+      return started.promise
+    }
+    const value = await layer(this.#ctx, next)
+    // A layer that did not wait for next() would complete the job while its handler still runs.
+    if (stillRuns(inner)) await inner.promise
+    return value
+  }
+
+  /** A promise only where the schema of the result is asynchronous. */
+  #result(outcome: Outcome): AttemptResult | Promise<AttemptResult> {
     if (!outcome.ok) {
       if (this.#aborted !== undefined) return { kind: 'ended', end: this.#abortedEnd(outcome.thrown) }
       return threw(outcome.thrown)
@@ -127,12 +134,17 @@ export class Attempt {
     if (unawaited !== undefined) return threw(new ChokaQError('CHOKAQ_CTX_REVOKED', { jobId, call: unawaited }))
     try {
       const { handler, services } = this.#parts
-      const result = await checkResult(handler.contract, outcome.value, (value) => services.resultText(value))
-      return { kind: 'ended', end: { kind: 'returned', result, children: this.#ctx.children } }
+      const result = checkResult(handler.contract, outcome.value, (value) => services.resultText(value))
+      if (!(result instanceof Promise)) return this.#returned(result)
+      return result.then((text) => this.#returned(text), threw)
     } catch (thrown) {
       // A result that cannot be stored is a failure like any other: it is recorded, retried and ends in the DLQ.
       return threw(thrown)
     }
+  }
+
+  #returned(result: string | null): AttemptResult {
+    return { kind: 'ended', end: { kind: 'returned', result, children: this.#ctx.children } }
   }
 
   #abortedEnd(thrown: unknown): AttemptEnd {

@@ -67,7 +67,8 @@ export class HandlerCtx implements MiddlewareCtx {
   #controller: AbortController | undefined
   #abortReason: Error | undefined
   #revoked = false
-  readonly #underWay = new Set<CallUnderWay>()
+  /** Made with the first call. */
+  #underWay: Set<CallUnderWay> | undefined
   #checkpoints: Checkpoints | undefined
 
   constructor(facts: CtxFacts, services: CtxServices) {
@@ -135,7 +136,7 @@ export class HandlerCtx implements MiddlewareCtx {
 
   /** What the handler did not await: its child, or its rows, would be lost silently. */
   get unawaited(): CallUnderWay['call'] | undefined {
-    for (const { call } of this.#underWay) return call
+    for (const { call } of this.#underWay ?? []) return call
     return undefined
   }
 
@@ -228,15 +229,16 @@ export class HandlerCtx implements MiddlewareCtx {
   revoke(): void {
     this.#revoked = true
     // They end with CHOKAQ_CTX_REVOKED, and nobody awaits them: that must not end the process.
-    for (const { promise } of this.#underWay) promise?.catch(() => undefined)
+    for (const { promise } of this.#underWay ?? []) promise?.catch(() => undefined)
     this.#checkpoints?.end()
   }
 
   /** Not awaited here, so that the call has begun when this returns. */
   #track<T>(call: CallUnderWay['call'], start: () => Promise<T>): Promise<T> {
     const started: CallUnderWay = { call, promise: undefined }
-    this.#underWay.add(started)
-    const promise = start().finally(() => this.#underWay.delete(started))
+    const underWay = (this.#underWay ??= new Set())
+    underWay.add(started)
+    const promise = start().finally(() => underWay.delete(started))
     started.promise = promise
     return promise
   }
