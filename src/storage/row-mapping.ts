@@ -124,48 +124,57 @@ export function jobRecord(pillar: Pillar, row: JobRow): JobRecord {
   }
 }
 
-/** What fetch reads of a row, and what a fetched job takes from it unchanged. */
+/** What fetch reads of a row. Null stands for what nearly all rows have, so that a driver need not send and parse it. */
 export interface FetchableRow extends KeyColumns {
   readonly id: string
   readonly type: string
-  readonly queue: string
   readonly payload: string
-  readonly priority: number
+  /** Null: 0. */
+  readonly priority: number | null
   readonly tags: string | null
   readonly tenant: string | null
   readonly fingerprint: string | null
-  readonly generation: number
-  readonly attempt: number
-  readonly failure_count: number
-  readonly crash_count: number
-  readonly suspect: number
+  /** Null: 1. */
+  readonly generation: number | null
+  /** Null: 0, as the three that follow. */
+  readonly attempt: number | null
+  readonly failure_count: number | null
+  readonly crash_count: number | null
+  readonly suspect: number | null
   readonly created_at: number
-  readonly run_at: number
+  /** Null: as created_at. */
+  readonly run_at: number | null
   readonly first_started_at: number | null
   readonly trace_context: string | null
 }
 
 /** `startedAtMs` is set where the fetch itself started the job. */
-export function fetchedJob(row: FetchableRow, lease: Lease, startedAtMs: number | undefined): FetchedJob {
+export function fetchedJob(
+  row: FetchableRow,
+  queue: string,
+  lease: Lease,
+  startedAtMs: number | undefined,
+): FetchedJob {
   const isStarted = startedAtMs !== undefined
+  const attempt = row.attempt ?? 0
   return {
     lease,
     state: isStarted ? 'processing' : 'fetched',
     type: row.type,
-    queue: row.queue,
+    queue,
     payload: row.payload,
-    priority: row.priority,
+    priority: row.priority ?? 0,
     tags: parseTags(row.tags),
     tenant: row.tenant ?? undefined,
     key: keyOf(row),
     fingerprint: row.fingerprint ?? undefined,
-    generation: row.generation,
-    attempt: isStarted ? row.attempt + 1 : row.attempt,
-    failureCount: row.failure_count,
-    crashCount: row.crash_count,
+    generation: row.generation ?? 1,
+    attempt: isStarted ? attempt + 1 : attempt,
+    failureCount: row.failure_count ?? 0,
+    crashCount: row.crash_count ?? 0,
     suspect: row.suspect === 1,
     createdAtMs: row.created_at,
-    runAtMs: row.run_at,
+    runAtMs: row.run_at ?? row.created_at,
     firstStartedAtMs: row.first_started_at ?? startedAtMs,
     traceContext: row.trace_context ?? undefined,
   }

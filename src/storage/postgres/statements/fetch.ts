@@ -26,7 +26,7 @@ import type { BusyQueuesRequest, FetchRequest, TypePolicy } from '../../../core/
 import { fetchedJob, type FetchableRow } from '../../row-mapping.ts'
 import { type Fronts, unknownFront } from '../fetch-fronts.ts'
 import type { Session } from '../session.ts'
-import type { Transaction } from '../transactions.ts'
+import { missingVerdict, type Transaction } from '../transactions.ts'
 import { histogramLabelOf } from './histogram.ts'
 
 /** Above this many types it pays to ask first which of them have anything. */
@@ -106,6 +106,19 @@ const returned = [
   .map((column) => `h.${column}`)
   .join(', ')
 
+/** What comes back of each job. Null stands for what nearly all have: it is neither sent nor parsed. */
+const sentColumns = [
+  ...['u.id::text AS id', 'u.token', 'u.type', 'u.payload::text AS payload', 'u.created_at'],
+  ...['NULLIF(u.run_at, u.created_at) AS run_at', 'NULLIF(u.fast_started, false) AS is_started'],
+  ...['NULLIF(u.priority, 0::smallint) AS priority', 'array_to_json(u.tags)::text AS tags', 'u.tenant'],
+  ...[`encode(u.key_hash, 'hex') AS key_hash`, 'u.key_prefix', 'u.key_scope', 'u.fingerprint'],
+  ...['NULLIF(u.generation, 1) AS generation', 'NULLIF(u.attempt - u.fast_started::int, 0) AS attempt'],
+  ...['NULLIF(u.failure_count, 0) AS failure_count', 'NULLIF(u.crash_count, 0) AS crash_count'],
+  ...['NULLIF(u.suspect, false) AS suspect', 'u.trace_context'],
+  'NULLIF(u.first_started_at, CASE WHEN u.fast_started THEN u.fetched_at END) AS first_started_at',
+]
+const noJob = sentColumns.map(() => 'NULL').join(', ')
+
 const fetchTexts = new Map<string, string>()
 
 interface Shape {
@@ -153,27 +166,23 @@ function fetchText({ typeCount, isHeld, isWhole, isKept }: Shape): string {
     UNION ALL
     SELECT fetched_at, count(*), 'lag', queue, type, ${histogramLabelOf('fetched_at - run_at')} FROM u
     WHERE fast_started GROUP BY 1, 4, 5, 6)
-  SELECT q.limited, q.paused, c.now AS at_ms, pg_stat_get_dead_tuples('chokaq.jobs_hot'::regclass) AS dead_count,
-    u.id::text AS id, u.token, u.type, u.queue, u.payload::text AS payload, u.priority,
-    array_to_json(u.tags)::text AS tags, u.tenant, encode(u.key_hash, 'hex') AS key_hash, u.key_prefix, u.key_scope,
-    u.fingerprint, u.generation, u.attempt - u.fast_started::int AS attempt, u.failure_count, u.crash_count, u.suspect,
-    u.created_at, u.run_at, u.first_started_at, u.trace_context,
-    CASE WHEN u.fast_started THEN u.started_at END AS fast_started_at
-  FROM q CROSS JOIN c LEFT JOIN u ON true`
+  SELECT NULL::bigint AS at_ms, NULL::bigint AS dead_count, NULL::boolean AS limited, NULL::boolean AS paused,
+    ${sentColumns.join(', ')} FROM u
+  UNION ALL SELECT c.now, pg_stat_get_dead_tuples('chokaq.jobs_hot'::regclass), q.limited, q.paused, ${noJob}
+  FROM q CROSS JOIN c`
   fetchTexts.set(id, made)
   return made
 }
 
 interface TakenRow extends FetchableRow {
   readonly token: number
-  readonly fast_started_at: number | null
+  /** Null where the fetch did not start it. */
+  readonly is_started: 1 | null
 }
 
-interface EmptyRow {
+/** What is said once of the whole fetch, in a row of its own. */
+interface FactsRow {
   readonly id: null
-}
-
-interface QueueFacts {
   readonly limited: number
   readonly paused: number
   readonly at_ms: number
@@ -284,13 +293,15 @@ export async function fetch(
     policyText(policies),
     ...(fronts === undefined ? types : types.flatMap((type) => frontValues(type, fronts))),
   ]
-  type Row = (TakenRow | EmptyRow) & QueueFacts
+  type Row = TakenRow | FactsRow
   const rows = await (isKept ? session.planned<Row>(text, ...values) : session.all<Row>(text, ...values))
-  const isLimited = rows.some(({ limited, paused }) => limited === 1 && paused === 0)
-  const taken = rows.filter((row): row is TakenRow & QueueFacts => row.id !== null)
-  const { at_ms: atMs = 0, dead_count: deadCount = 0 } = rows[0] ?? {}
-  const hasLooked = rows.length > 0 && (isHeld || rows.every((row) => row.limited === 0 && row.paused === 0))
-  return { isLimited, jobs: taken.sort(inQueueOrder).map(jobOf), atMs, deadCount, hasLooked }
+  const facts = rows.find((row): row is FactsRow => row.id === null)
+  if (facts === undefined) throw missingVerdict('a fetch')
+  const isLimited = facts.limited === 1 && facts.paused === 0
+  const hasLooked = isHeld || (facts.limited === 0 && facts.paused === 0)
+  const jobs: FetchedJob[] = []
+  for (const row of rows) if (row.id !== null) jobs.push(jobOf(row, queue, facts.at_ms))
+  return { isLimited, jobs: jobs.sort(inQueueOrder), atMs: facts.at_ms, deadCount: facts.dead_count, hasLooked }
 }
 
 function frontValues(type: string, fronts: Fronts): readonly (string | number)[] {
@@ -299,10 +310,12 @@ function frontValues(type: string, fronts: Fronts): readonly (string | number)[]
 }
 
 /** An UPDATE returns its rows in an order of its own. Ids are compared as the database compares them: as bytes. */
-function inQueueOrder(a: TakenRow, b: TakenRow): number {
-  return b.priority - a.priority || a.run_at - b.run_at || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
+function inQueueOrder(a: FetchedJob, b: FetchedJob): number {
+  const [idOfA, idOfB] = [a.lease.jobId, b.lease.jobId]
+  return b.priority - a.priority || a.runAtMs - b.runAtMs || (idOfA < idOfB ? -1 : idOfA > idOfB ? 1 : 0)
 }
 
-function jobOf(row: TakenRow): FetchedJob {
-  return fetchedJob(row, { jobId: row.id, token: row.token }, row.fast_started_at ?? undefined)
+function jobOf(row: TakenRow, queue: string, atMs: number): FetchedJob {
+  const lease = { jobId: row.id, token: row.token }
+  return fetchedJob(row, queue, lease, row.is_started === 1 ? atMs : undefined)
 }

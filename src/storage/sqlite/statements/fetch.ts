@@ -34,6 +34,9 @@ interface QueueLimits {
 }
 
 interface PendingRow extends FetchableRow {
+  readonly queue: string
+  readonly run_at: number
+  readonly crash_count: number
   readonly rowid: number
   readonly cancel_requested_at: number | null
 }
@@ -238,14 +241,14 @@ function takeRow(
   const { whenInterrupted, crashBudget, fetchCrashBudget } = policy
   if (!mayFastStart(tx, row, policy)) {
     session.statement(takeFetched).run(workerId, token, nowMs, fetchCrashBudget, row.rowid)
-    return fetchedJob(row, lease, undefined)
+    return fetchedJob(row, row.queue, lease, undefined)
   }
   session
     .statement(takeStarted)
     .run(workerId, token, nowMs, nowMs, nowMs, whenInterrupted, crashBudget, fetchCrashBudget, row.rowid)
   if (row.key_hash !== null) counters.add('idempotency.claims', row, 'claimed')
   counters.add('lag', row, histogramLabel(nowMs - row.run_at))
-  return fetchedJob(row, lease, nowMs)
+  return fetchedJob(row, row.queue, lease, nowMs)
 }
 
 /** The key stood on the committed row before this transaction began, so the marker may be read here. */
