@@ -78,7 +78,11 @@ export class Stage {
 
   /** The application's own transaction, through the proxy. `committed` says what the application knows. */
   async inTransaction(work: (client: pg.Client) => Promise<void>): Promise<'committed' | 'failed'> {
-    const client = new pg.Client({ connectionString: this.proxy.url, query_timeout: 2_000 })
+    const client = new pg.Client({
+      connectionString: this.proxy.url,
+      query_timeout: 2_000,
+      connectionTimeoutMillis: 2_000,
+    })
     client.on('error', () => undefined)
     try {
       await client.connect()
