@@ -33,8 +33,12 @@ interface Ear {
   readonly calls: () => number
 }
 
-async function listenOn(target: Parameters<typeof postgres>[0], on: Runtime = runtime): Promise<Ear> {
-  const driver = postgres(target).open(on)
+async function listenOn(
+  target: Parameters<typeof postgres>[0],
+  on: Runtime = runtime,
+  options: PostgresOptions = {},
+): Promise<Ear> {
+  const driver = postgres(target, options).open(on)
   onTestFinished(() => driver.close())
   await driver.ready()
   const told: Hearing[] = []
@@ -74,6 +78,29 @@ describe('a storage that listens', () => {
       [failed, { hears: true }],
       [failed, { hears: true }],
     ])
+  })
+
+  it('leaves no connection behind whose LISTEN had no answer', async () => {
+    const proxy = await WireProxy.before(database.url)
+    onTestFinished(() => proxy.close())
+    let [madeCount, endedCount] = [0, 0]
+    class Counted extends pg.Client {
+      constructor(settings: pg.ClientConfig = {}) {
+        super(settings)
+        if (settings.application_name !== 'chokaq listen') return
+        madeCount += 1
+        this.once('end', () => (endedCount += 1))
+      }
+    }
+    const pool = new pg.Pool({ connectionString: proxy.url, Client: Counted })
+    const { calls } = await listenOn(pool, runtime, { statementDeadlineMs: 300 })
+    // Its start, its settings, and then the LISTEN.
+    proxy.arm({ at: 3, kind: 'half-open' })
+    proxy.dropAll()
+    await vi.waitFor(() => expect(proxy.struck).toMatch(/^LISTEN/), 5_000)
+    proxy.disarm()
+    await vi.waitFor(() => expect(calls()).toBe(2), 5_000)
+    expect([madeCount, endedCount]).toEqual([3, 2])
   })
 
   it('tells where its session is no longer its own, and believes LISTEN no more until it was asked', async () => {

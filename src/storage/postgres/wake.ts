@@ -172,28 +172,32 @@ export class Wake {
 
   async #open(): Promise<void> {
     const { settings, channel } = this.#options
+    let connection: Connection | undefined
     try {
-      const connection = await connect(settings, 'listen', (broken) => this.#lost(broken))
+      connection = await connect(settings, 'listen', (broken) => this.#lost(broken))
       connection.listen((payload) => {
         if (payload !== this.#sender) this.#tell()
       })
       await connection.query(`LISTEN "${channel}"`)
-      if (this.#isClosed || this.#listeners.size === 0 || connection.isBroken) {
-        await connection.close()
-        if (!this.#isClosed && this.#listeners.size > 0) this.#retryLater()
-        return
-      }
-      connection.hold(false)
-      this.#connection = connection
-      this.#retryMs = firstRetryMs
-      if (!this.#hasLostSession) this.#heard({ hears: true })
-      this.#pulseLater()
-      // What was said while nobody listened is not repeated.
-      this.#tell()
     } catch (error) {
+      // A connection whose LISTEN had no answer is nobody's yet, and would keep the process alive.
+      await connection?.close()
       this.#heard({ hears: false, error: translated(error, settings.target.location, 0) })
       this.#retryLater()
+      return
     }
+    if (this.#isClosed || this.#listeners.size === 0 || connection.isBroken) {
+      await connection.close()
+      if (!this.#isClosed && this.#listeners.size > 0) this.#retryLater()
+      return
+    }
+    connection.hold(false)
+    this.#connection = connection
+    this.#retryMs = firstRetryMs
+    if (!this.#hasLostSession) this.#heard({ hears: true })
+    this.#pulseLater()
+    // What was said while nobody listened is not repeated.
+    this.#tell()
   }
 
   #heard(hearing: Hearing): void {
