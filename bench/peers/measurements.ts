@@ -140,13 +140,15 @@ class WorkerProcess {
 
   told(kind: string): Promise<Message> {
     return new Promise((resolve, reject) => {
+      const ended = (): void => reject(new TypeError(`a worker process ended before it said ${kind}`))
       const listen = (message: unknown): void => {
         if ((message as Message).kind !== kind) return
         this.#child.off('message', listen)
+        this.#child.off('exit', ended)
         resolve(message as Message)
       }
       this.#child.on('message', listen)
-      this.#child.once('exit', () => reject(new TypeError(`a worker process ended before it said ${kind}`)))
+      this.#child.once('exit', ended)
     })
   }
 
