@@ -19,6 +19,9 @@ export default defineConfig({
     globalSetup: ['test/postgres/global-setup.ts', 'test/deck/browser/global-setup.ts'],
     setupFiles: ['test/fail-on-console.ts'],
     pool: 'forks',
+    // Two files at once even on two cores: much of the time goes into waiting for processes and databases. Not more, because
+    // those are real, and their deadlines count.
+    maxWorkers: 2,
     testTimeout: 20_000,
     hookTimeout: 30_000,
     teardownTimeout: 10_000,
