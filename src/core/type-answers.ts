@@ -16,10 +16,14 @@ export function typeAnswers(row: Pick<JobTypeRow, 'answers'> | undefined): TypeA
   }
 }
 
-/** What the answers say of each effect, in order. */
-export function effectsAnswered(answers: TypeAnswers): readonly TypeAnswers[] {
-  const list = answers['effects']
+/** What the answers list under a name, in order: each effect, each warning of the boot. */
+export function listAnswered(answers: TypeAnswers, name: 'effects' | 'bootWarnings'): readonly TypeAnswers[] {
+  const list = answers[name]
   return Array.isArray(list) ? (list as readonly unknown[]).map(fieldsOf) : []
+}
+
+export function textAnswered(value: unknown): string {
+  return typeof value === 'string' ? value : ''
 }
 
 export function countAnswered(value: unknown): number | null {

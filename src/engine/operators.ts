@@ -20,7 +20,7 @@ import {
 import type { CounterRow } from '../core/counters.ts'
 import type { JobRecord, Pillar } from '../core/job.ts'
 import { toJsonText } from '../core/json-image.ts'
-import { countAnswered, effectsAnswered, typeAnswers, type TypeAnswers } from '../core/type-answers.ts'
+import { countAnswered, listAnswered, typeAnswers, type TypeAnswers } from '../core/type-answers.ts'
 import type { MetricQuery, MetricSeries } from '../core/metrics.ts'
 import { keyedFields, payloadText, readPayload } from '../core/preparation.ts'
 import type { Runtime } from '../core/runtime.ts'
@@ -125,7 +125,7 @@ export class DeadLetters {
         expected: 'a text that says where you looked, for a new operation',
       })
     }
-    const effects = effectsAnswered(await this.#answers(type))
+    const effects = listAnswered(await this.#answers(type), 'effects')
     const waits = effects.map((effect) => countAnswered(effect['settleAfterMs']) ?? 0)
     return { statement: absence.trim(), settleAfterMs: Math.max(0, ...waits) }
   }

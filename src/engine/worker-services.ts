@@ -35,7 +35,6 @@ export interface AttemptServicesParts {
 
 export class AttemptServices implements CtxServices {
   readonly #parts: AttemptServicesParts
-  #checkpoints: Checkpoints | undefined
   #scope: EffectScope | undefined
 
   constructor(parts: AttemptServicesParts) {
@@ -113,12 +112,8 @@ export class AttemptServices implements CtxServices {
     refuseUncompleted(job, await core.driver.completeIn(tx, { lease: job.lease, outcomes, action }))
   }
 
+  /** Those of the attempt: its ctx asks once and keeps them. */
   checkpoints(): Checkpoints {
-    this.#checkpoints ??= this.#makeCheckpoints()
-    return this.#checkpoints
-  }
-
-  #makeCheckpoints(): Checkpoints {
     const { core, of, job, type, gate } = this.#parts
     const { driver, runtime } = core
     const keyRef = gate.keyHash ?? `job:${job.lease.jobId}`

@@ -15,7 +15,7 @@ import { leaseTimes } from './fixtures/work.ts'
 import { smallDisk } from './small-disk.ts'
 import { allOf } from './snapshot.ts'
 import { crashStorages, sqliteFile } from './storages.ts'
-import { until } from './until.ts'
+import { pass, until } from './until.ts'
 
 const note = defineJob({
   type: 'note.v1',
@@ -125,12 +125,6 @@ function cutLog(url: string): void {
   const db = openUserFile(url)
   db.pragma('wal_checkpoint(TRUNCATE)')
   db.close()
-}
-
-/** Waits without sleeping. */
-async function pass(ms: number): Promise<void> {
-  const endMs = performance.now() + ms
-  await until('time to pass', ms + 10_000, () => performance.now() >= endMs)
 }
 
 async function opened(storage: Storage, onClosed: () => Promise<void>): Promise<Scene> {

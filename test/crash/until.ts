@@ -44,3 +44,9 @@ export function until<T>(
     }
   })
 }
+
+/** Until the time has passed. */
+export async function pass(ms: number): Promise<void> {
+  const endMs = performance.now() + ms
+  await until('time to pass', ms + 10_000, () => performance.now() >= endMs)
+}

@@ -11,7 +11,7 @@ import { buildPrograms, removePrograms } from '../crash/fixture-programs.ts'
 import { leaseTimes } from '../crash/fixtures/work.ts'
 import { linesOf } from '../crash/history.ts'
 import { postgresServer, type CrashStorage } from '../crash/storages.ts'
-import { until } from '../crash/until.ts'
+import { pass, until } from '../crash/until.ts'
 import { createDatabase, withClient } from './database.ts'
 import { Plant } from './plant.ts'
 import { isServerGiven } from './server.ts'
@@ -71,12 +71,6 @@ async function behindProxy(): Promise<{ readonly storage: CrashStorage; readonly
       return proxy
     },
   }
-}
-
-/** Waits without sleeping. */
-async function pass(ms: number): Promise<void> {
-  const endMs = performance.now() + ms
-  await until('time to pass', ms + 10_000, () => performance.now() >= endMs)
 }
 
 /** Runs of handlers that ended in the last second, looked at a few times a second. */

@@ -33,9 +33,9 @@ describe('the upkeep of PostgreSQL', () => {
   it('counts who listens, and does not guess what its role may not see', async () => {
     const listenerCount = async () => (await driver.inspector.upkeep()).listenerCount
     expect(await listenerCount()).toBe(0)
-    const stops = [driver.onWake(() => undefined)]
+    const stop = driver.onWake(() => undefined)
     await expect.poll(listenerCount, { timeout: 10_000 }).toBe(1)
-    for (const stop of stops) stop()
+    stop()
     await expect.poll(listenerCount, { timeout: 10_000 }).toBe(0)
   })
 

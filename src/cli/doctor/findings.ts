@@ -2,6 +2,7 @@
 import { quoted } from '../../core/describe-value.ts'
 import { formatMs } from '../../core/duration.ts'
 import type { SchemaState } from '../../core/inspector.ts'
+import { listAnswered, textAnswered, typeAnswers } from '../../core/type-answers.ts'
 import { counted } from '../table.ts'
 import type { DoctorFacts } from './facts.ts'
 
@@ -210,7 +211,6 @@ function megabytes(bytes: number): string {
   return `${Math.round(bytes / 1_000_000)} MB`
 }
 
-/** What the workers' own boot checks warned of when they started. */
 /** Not where no worker lives: there is a finding for that. */
 function polling({ upkeep: { listenerCount }, liveWorkers }: DoctorFacts): readonly Finding[] {
   if (listenerCount !== 0 || liveWorkers.length === 0) return []
@@ -219,26 +219,17 @@ function polling({ upkeep: { listenerCount }, liveWorkers }: DoctorFacts): reado
   return [{ check: 'polling', severity: 'warning', text, advice }]
 }
 
+/** What the workers' own boot checks warned of when they started. */
 function bootWarnings({ types }: DoctorFacts): readonly Finding[] {
   const texts = new Map<string, string>()
-  for (const { answers } of types) for (const { rule, text } of warningsOf(answers)) texts.set(text, rule)
+  const warnings = types.flatMap((type) => listAnswered(typeAnswers(type), 'bootWarnings'))
+  for (const { rule, text } of warnings) texts.set(textAnswered(text), textAnswered(rule))
   return [...texts].map(([text, rule]) => ({
     check: 'boot-warning',
     severity: 'warning',
     text: `${rule}: ${text}`,
     advice: 'docs/configuration.md#boot-checks',
   }))
-}
-
-interface StoredWarning {
-  readonly rule: string
-  readonly text: string
-}
-
-/** Written by a worker of any version: nothing about it is certain. */
-function warningsOf(answers: string): readonly StoredWarning[] {
-  const { bootWarnings: stored } = JSON.parse(answers) as { readonly bootWarnings?: unknown }
-  return Array.isArray(stored) ? (stored as readonly StoredWarning[]) : []
 }
 
 function reviews({ inReview, nowMs }: DoctorFacts): readonly Finding[] {

@@ -3,7 +3,7 @@ import { lowerLevel, observedLevel, observedText, safetyLevel } from '../../core
 import type { ObservedEffect } from '../../core/inspector.ts'
 import type { JobTypeRow } from '../../core/registration.ts'
 import { sideEffectAnswers } from '../../core/handler.ts'
-import { countAnswered, effectsAnswered, typeAnswers } from '../../core/type-answers.ts'
+import { countAnswered, listAnswered, textAnswered, typeAnswers } from '../../core/type-answers.ts'
 import type { ChecklistView } from '../wire.ts'
 
 export interface EffectAnswers {
@@ -16,21 +16,23 @@ export interface EffectAnswers {
 }
 
 export function effectAnswersOf(row: JobTypeRow | undefined): readonly EffectAnswers[] {
-  return effectsAnswered(typeAnswers(row)).map(({ name, provider, windowMs, takesKey, reconciles, compensates }) => ({
-    name: text(name),
-    provider: text(provider),
-    windowMs: countAnswered(windowMs),
-    takesKey: takesKey === true,
-    reconciles: reconciles === true,
-    compensates: compensates === true,
-  }))
+  return listAnswered(typeAnswers(row), 'effects').map(
+    ({ name, provider, windowMs, takesKey, reconciles, compensates }) => ({
+      name: textAnswered(name),
+      provider: textAnswered(provider),
+      windowMs: countAnswered(windowMs),
+      takesKey: takesKey === true,
+      reconciles: reconciles === true,
+      compensates: compensates === true,
+    }),
+  )
 }
 
 export function checklistView(row: JobTypeRow, seen: readonly ObservedEffect[]): ChecklistView {
   const answers = typeAnswers(row)
   const effects = effectAnswersOf(row)
-  const sideEffects = text(answers['sideEffects'])
-  const whenInterrupted = text(answers['whenInterrupted'])
+  const sideEffects = textAnswered(answers['sideEffects'])
+  const whenInterrupted = textAnswered(answers['whenInterrupted'])
   const known = Object.hasOwn(sideEffectAnswers, sideEffects)
     ? sideEffectAnswers[sideEffects as keyof typeof sideEffectAnswers]
     : ''
@@ -40,7 +42,7 @@ export function checklistView(row: JobTypeRow, seen: readonly ObservedEffect[]):
   return {
     type: row.type,
     queue: row.queue,
-    key: answers['key'] === 'payload' ? `of the payload, in ${row.keyScope}` : text(answers['key']),
+    key: answers['key'] === 'payload' ? `of the payload, in ${row.keyScope}` : textAnswered(answers['key']),
     sideEffects,
     enforcedBy: typeof answers['because'] === 'string' ? answers['because'] : known,
     duplicateWindowMs: answers['key'] === 'payload' ? countAnswered(answers['duplicateWindowMs']) : null,
@@ -52,8 +54,4 @@ export function checklistView(row: JobTypeRow, seen: readonly ObservedEffect[]):
     allowRaw: row.allowRaw,
     effects: effects.map(({ name, provider }) => ({ name, provider })),
   }
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : ''
 }

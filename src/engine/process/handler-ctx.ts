@@ -208,16 +208,19 @@ export class HandlerCtx implements MiddlewareCtx {
     return this.#track('transaction', async () => {
       this.#alive('transaction')
       this.#notCompleted()
-      this.#checkpoints ??= this.#services.checkpoints()
-      return (await this.#checkpoints.run(name, work)) as Stored<T>
+      return (await this.#ownCheckpoints().run(name, work)) as Stored<T>
     })
   }
 
   transactionSync<T>(name: string, work: (tx: SqliteLike) => T): Stored<T> {
     this.#alive('transactionSync')
     this.#notCompleted()
+    return this.#ownCheckpoints().runSync(name, work) as Stored<T>
+  }
+
+  #ownCheckpoints(): Checkpoints {
     this.#checkpoints ??= this.#services.checkpoints()
-    return this.#checkpoints.runSync(name, work) as Stored<T>
+    return this.#checkpoints
   }
 
   /** Aborts the signal. The first reason stays. */

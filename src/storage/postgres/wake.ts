@@ -18,6 +18,7 @@ import type { Runtime, Timer } from '../../core/runtime.ts'
 import type { Hearing } from '../../core/storage.ts'
 import { connect, type Connection, type ConnectionSettings } from './connection.ts'
 import { translated } from './postgres-errors.ts'
+import type { Notification } from './statements/enqueue.ts'
 
 /** One NOTIFY per process in this time. */
 const quietMs = 5
@@ -95,7 +96,7 @@ export class Wake {
   }
 
   /** What a lone enqueue of this process sends with its commit; undefined where others were told a moment ago. */
-  takeLoneTurn(): { readonly channel: string; readonly payload: string } | undefined {
+  takeLoneTurn(): Notification | undefined {
     if (this.#options.runtime.clock.monotonicMs() < this.#nextLoneMs) return undefined
     return this.takeTurn(loneMs) ? { channel: this.channel, payload: this.#sender } : undefined
   }
