@@ -71,9 +71,8 @@ export class Incarnation {
         onFenced()
       },
     })
-    const { policies } = core.types
-    const deadlineMs = config.statementDeadlineMs
-    this.#lookout = new Lookout({ driver, runtime, workerId: this.id, policies, deadlineMs })
+    const looks = { policies: core.types.policies, deadlineMs: config.statementDeadlineMs }
+    this.#lookout = new Lookout({ driver, runtime, workerId: this.id, ...looks })
     this.#fetchLoop = new FetchLoop({
       scheduler: runtime.scheduler,
       random: () => runtime.random(),
@@ -119,7 +118,8 @@ export class Incarnation {
       types: types.policies.map(({ type }) => type),
       concurrency: slots.limit,
     })
-    await withDeadline(runtime.scheduler, config.statementDeadlineMs, 'registerWorker', call)
+    // No lease depends on it yet, so it may be slow; but what comes later than a fence would have to stop at once.
+    await withDeadline(runtime.scheduler, config.fenceAfterMs, 'registerWorker', call)
     this.#heart.registered(sentMs)
   }
 

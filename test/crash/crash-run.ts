@@ -202,8 +202,18 @@ export class CrashRun {
     await this.database.remove()
   }
 
+  /** How it ended, what it did last and what it wrote: for the message of a test that fails. */
+  lastWordsOf(process: CrashProcess): string {
+    const { name, pid, ending } = process
+    const acts = this.#reader.unsorted().filter((line) => line.pid === pid && line.kind !== 'policy')
+    const isUp = acts.some(({ kind }) => kind === 'up')
+    const end = ending === undefined ? 'runs' : `ended (${ending.signal ?? ending.code})`
+    const last = acts.slice(-5).map((line) => JSON.stringify(line))
+    return [`${name} ${end}, was ${isUp ? '' : 'never '}up`, ...last, process.said().slice(-1_000)].join('\n')
+  }
+
   #lastWords(): string {
-    return this.#processes.map((each) => `${each.name}: ${each.said().slice(-500)}`).join('\n')
+    return this.#processes.map((each) => this.lastWordsOf(each)).join('\n')
   }
 }
 

@@ -8,17 +8,20 @@ import { crashStorages } from './storages.ts'
 const budgets = { crashBudget: 2, fetchCrashBudget: 10, concurrency: 4 } as const
 const smallHeap = ['--max-old-space-size=40']
 
-/** A supervisor: a worker that dies is started again, until nothing is left to do. Gives the number of deaths. */
+/**
+ * A supervisor: a worker that dies is started again, until nothing is left to do. Gives the number of deaths. What
+ * each of them died of stands in the message, because not every death must be the poison's.
+ */
 async function supervised(run: CrashRun, ask: WorkerAsk, maxDeaths: number): Promise<number> {
-  let deaths = 0
+  const deaths: string[] = []
   for (;;) {
-    const worker = await run.worker(`worker-${deaths + 1}`, ask)
+    const worker = await run.worker(`worker-${deaths.length + 1}`, ask)
     const drained = run.drained(30_000).then(() => 'drained' as const)
     drained.catch(() => undefined)
     const what = await Promise.race([drained, worker.ended])
-    if (what === 'drained') return deaths
-    deaths += 1
-    expect(deaths, 'the poison goes on for ever').toBeLessThanOrEqual(maxDeaths)
+    if (what === 'drained') return deaths.length
+    deaths.push(run.lastWordsOf(worker))
+    expect(deaths.length, `the poison goes on for ever\n${deaths.join('\n')}`).toBeLessThanOrEqual(maxDeaths)
   }
 }
 
