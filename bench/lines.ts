@@ -3,7 +3,9 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import type { ChokaQ } from 'chokaq'
 import { BareLoop } from './bare-loop.ts'
+import { drainBare } from './bare-postgres.ts'
 import { drain, fill, open, payload, payloadText, plainJob, startListener, type Variant } from './engine.ts'
 import { compared, inTurn, nowMs, percentile, rateOf, withDatabase, type Line } from './measure.ts'
 
@@ -245,19 +247,33 @@ export function twoProcessLatency({ latencyCount }: Sizes): Promise<readonly Lin
   })
 }
 
-/** The same ratio of effects on a PostgreSQL server: each run has a schema of its own. */
+/** On a PostgreSQL server, each run in a schema of its own. */
 export async function postgresLines(url: string, { rounds, drainCount }: Sizes): Promise<readonly Line[]> {
   let run = 0
-  const drained = async (variant: Variant): Promise<number> => {
-    const chokaq = open(url, `bench ${process.pid} ${(run += 1)}`)
+  const inSchema = async (variant: Variant, work: (chokaq: ChokaQ, schema: string) => Promise<unknown>) => {
+    const schema = `bench ${process.pid} ${(run += 1)}`
+    const chokaq = open(url, schema)
     await fill(chokaq, variant, drainCount)
-    const rate = await rateOf(drainCount, () => drain(chokaq, variant, drainCount))
+    const rate = await rateOf(drainCount, () => work(chokaq, schema))
     await chokaq.close()
     return rate
   }
-  const [effect = 0, keyed = 0] = await inTurn(rounds, [() => drained('one effect'), () => drained('keyed')])
+  const drained = (variant: Variant) => inSchema(variant, (chokaq) => drain(chokaq, variant, drainCount))
+  const bare = (variant: Variant) =>
+    inSchema(variant, async (_, schema) => {
+      const done = await drainBare(url, schema, batchCount)
+      if (done !== drainCount) throw new Error(`the bare loop took ${done} of ${drainCount} jobs`)
+    })
+  const [plain = 0, barePlain = 0, keyed = 0, bareKeyed = 0, effect = 0] = await inTurn(rounds, [
+    () => drained('unkeyed'),
+    () => bare('unkeyed'),
+    () => drained('keyed'),
+    () => bare('keyed'),
+    () => drained('one effect'),
+  ])
   return [
-    { name: 'PostgreSQL: drain of no-op jobs, keyed', value: keyed, unit: '/s' },
+    compared('PostgreSQL: drain of no-op jobs, unkeyed', [plain, barePlain], 'the bare loop', 0.6),
+    compared('PostgreSQL: drain of no-op jobs, keyed', [keyed, bareKeyed], 'the bare loop of keyed jobs', 0.6),
     compared('PostgreSQL: drain with one effect each', [effect, keyed], 'the keyed drain', 0.4),
   ]
 }

@@ -40,7 +40,7 @@ async function main(args: readonly string[]): Promise<void> {
   }
   const at = args.indexOf('--postgres')
   if (at >= 0) {
-    for (const line of await postgresLines(args[at + 1] ?? '', { ...sizes, rounds: 3, drainCount: 10_000 })) {
+    for (const line of await postgresLines(args[at + 1] ?? '', { ...sizes, rounds: 3, drainCount: 30_000 })) {
       lines.push(line)
       if (!json) process.stdout.write(`${row(line)}\n`)
     }

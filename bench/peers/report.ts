@@ -14,8 +14,6 @@ export interface Entry {
 interface Target {
   readonly line: string
   readonly against: ContenderName
-  /** The line of theirs that is compared; the same one where it is left out. */
-  readonly theirLine?: string
   readonly atLeast?: number
   readonly atMost?: number
 }
@@ -36,7 +34,7 @@ export const targets: readonly Target[] = [
   { line: 'drain', against: 'pg-boss', atLeast: 1 },
   { line: 'drain', against: 'bullmq on redis', atLeast: 2 },
   { line: 'drain', against: 'bullmq on postgres', atLeast: 2 },
-  { line: 'drain, keep 0', against: 'graphile-worker', theirLine: 'drain', atLeast: 2 },
+  { line: 'drain, keep 0', against: 'graphile-worker', atLeast: 2 },
   { line: 'drain, keyed', against: 'graphile-worker', atLeast: 1 },
   ...postgresPeers.map((against) => ({ line: 'idle latency p50', against, atMost: 1 }) as const),
   { line: 'idle latency p50', against: 'bullmq on redis', atMost: 1 },
@@ -94,7 +92,7 @@ export class Results {
   get verdicts(): readonly Verdict[] {
     return targets.flatMap((target) => {
       const own = this.#median(target.line, 'chokaq')
-      const theirs = this.#median(target.theirLine ?? target.line, target.against)
+      const theirs = this.#median(target.line, target.against)
       if (own === undefined || theirs === undefined) return []
       const ratio = own / theirs
       return [{ ...target, own, theirs, ratio, met: isWithin(ratio, target) }]
@@ -151,8 +149,7 @@ export function tableOf(results: Results): string {
 
 export function verdictsOf(results: Results): string {
   const against = results.verdicts.map((verdict) => {
-    const theirs = `${verdict.against}${verdict.theirLine === undefined ? '' : ` (${verdict.theirLine})`}`
-    const name = `${verdict.line}, against ${theirs}`
+    const name = `${verdict.line}, against ${verdict.against}`
     return `${name.padEnd(62)} ${verdict.ratio.toFixed(2).padStart(6)}  ${verdict.met ? 'met' : 'NOT MET'}: ${wantedOf(verdict)}`
   })
   const own = results.limits.map(

@@ -30,7 +30,8 @@ const parts: readonly Part[] = [
     name: 'keep',
     measurement: 'throughput',
     variant: 'keep 0',
-    contenders: ['chokaq', 'bullmq on redis', 'bullmq on postgres'],
+    // graphile-worker never keeps anything: its drain is measured again, in turn with those it is compared with.
+    contenders: ['chokaq', 'graphile-worker', 'bullmq on redis', 'bullmq on postgres'],
   },
   { name: 'keyed', measurement: 'throughput', variant: 'keyed', contenders: contenderNames },
   { name: 'workers', measurement: 'two workers', variant: 'plain', contenders: contenderNames },
