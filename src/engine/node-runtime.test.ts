@@ -2,7 +2,8 @@ import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { createNodeRuntime } from './node-runtime.ts'
+import { validate, version } from 'uuid'
+import { createNodeRuntime, newId } from './node-runtime.ts'
 
 const runtime = createNodeRuntime()
 const hasProc = existsSync('/proc/self/stat')
@@ -79,5 +80,36 @@ describe('ids and hashes', () => {
 
   test('parts can be replaced', () => {
     expect(createNodeRuntime({ newId: () => 'x' }).newId()).toBe('x')
+  })
+})
+
+/** More than are drawn at once. */
+const idCount = 1_000
+const timeOf = (id: string): number => Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)
+
+describe('a new id', () => {
+  test('is a UUID of version 7 with the time of its making', () => {
+    const nowMs = Date.now() + 1_000
+    const id = newId(nowMs)
+    expect([validate(id), version(id), timeOf(id)]).toEqual([true, 7, nowMs])
+  })
+
+  test('sorts behind those before it, within a millisecond too, and is like none of them', () => {
+    const nowMs = Date.now() + 2_000
+    const ids = Array.from({ length: idCount }, (_, n) => newId(nowMs + Math.floor(n / 300)))
+    expect(ids).toEqual([...ids].sort())
+    expect(new Set(ids).size).toBe(idCount)
+  })
+
+  test('sorts behind those before it when the clock steps back', () => {
+    const nowMs = Date.now() + 3_000
+    const ids = [newId(nowMs), newId(nowMs - 60_000), newId(nowMs - 1), newId(nowMs + 1)]
+    expect(ids).toEqual([...ids].sort())
+    expect(timeOf(ids[1] ?? '')).toBe(nowMs)
+  })
+
+  test('shares no random part with its neighbours', () => {
+    const nowMs = Date.now() + 4_000
+    expect(new Set(Array.from({ length: idCount }, () => newId(nowMs).slice(-10))).size).toBe(idCount)
   })
 })
