@@ -234,10 +234,11 @@ describe('a table that cannot grow', () => {
     await fillUp('chokaq.jobs_archive')
     const startMs = performance.now()
     await Promise.all(Array.from({ length: 5 }, () => plant.order()))
-    const refusals = () => plant.named('storage.failed').filter(({ during }) => during === 'settle')
+    // A busy machine may add statements that are merely late.
+    const isFull = ({ failure }: { failure: { code?: string } }): boolean => failure.code === 'CHOKAQ_STORAGE_FULL'
+    const refusals = () => plant.named('storage.failed').filter((event) => event.during === 'settle' && isFull(event))
     await until('outcomes that find no room', 10_000, () => refusals().length > 0)
     expect(refusals()[0]?.failure).toMatchObject({
-      code: 'CHOKAQ_STORAGE_FULL',
       message: expect.stringMatching(/No space left on device.*free space/) as string,
     })
     await pass(2 * leaseTimes.fenceAfter)
@@ -308,7 +309,9 @@ describe('a pooler that gives each transaction another session', () => {
     try {
       const storage = postgres(pooler.pool, { pooler: 'transaction' })
       expect(storage.capabilities.supportsListen).toBe(false)
-      const plant = await Plant.open(database, storage)
+      // With time for a busy machine: what a pooler breaks is broken at once.
+      const patience = { statementDeadline: 5_000, fenceAfter: 15_000, deadAfter: 20_000 }
+      const plant = await Plant.open(database, storage, { ...leaseTimes, ...patience })
       await plant.flow(60)
       expect(await plant.problems()).toEqual([])
       expect(plant.named('worker.fenced', 'storage.failed', 'worker.beat_failed')).toEqual([])

@@ -1,7 +1,7 @@
 // A worker in this process with two kinds of handlers, and jobs that flow through it while something is wrong with the
 // database. Every job leaves one row in a table of the application's, by ctx.transaction.
 import { createChokaQ, defineJob, type ChokaQ, type ChokaQEvent, type Storage } from 'chokaq'
-import { createWorker, defineHandler, type Worker } from 'chokaq/worker'
+import { createWorker, defineHandler, type Worker, type WorkerOptions } from 'chokaq/worker'
 import { z } from 'zod'
 import { leaseTimes } from '../crash/fixtures/work.ts'
 import { until } from '../crash/until.ts'
@@ -25,15 +25,15 @@ export class Plant {
   readonly #database: TestDatabase
   readonly #ordered: number[] = []
 
-  static async open(database: TestDatabase, storage: Storage): Promise<Plant> {
+  static async open(database: TestDatabase, storage: Storage, times: WorkerOptions = leaseTimes): Promise<Plant> {
     await database.query('CREATE TABLE IF NOT EXISTS public.parcels (no integer NOT NULL)')
     await database.query('TRUNCATE public.parcels, chokaq.jobs_hot, chokaq.jobs_archive, chokaq.idempotency_markers')
-    const plant = new Plant(database, storage)
+    const plant = new Plant(database, storage, times)
     await plant.worker.start()
     return plant
   }
 
-  private constructor(database: TestDatabase, storage: Storage) {
+  private constructor(database: TestDatabase, storage: Storage, times: WorkerOptions) {
     this.#database = database
     this.chokaq = createChokaQ({ storage, enqueueDeadline: 1_500, onEvent: (event) => void this.events.push(event) })
     const ship = defineHandler(parcel, {
@@ -46,7 +46,7 @@ export class Plant {
         })
       },
     })
-    this.worker = createWorker({ chokaq: this.chokaq, handlers: [ship], ...leaseTimes })
+    this.worker = createWorker({ chokaq: this.chokaq, handlers: [ship], ...times })
   }
 
   /** Enqueues until the storage has accepted it. */
