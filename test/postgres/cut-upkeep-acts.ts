@@ -141,9 +141,18 @@ const transaction: Act = {
     const ref = { kind: 'checkpoint', keyRef: job.key?.hash ?? '', generation: 1, name: 'row', item: '' } as const
     const op = `checkpoint ${stage.queue}`
     stage.arm()
+    const over = (): AbortSignal => AbortSignal.timeout(1_000)
     const attempt = (): ReturnType<typeof stage.proxied.transaction> =>
       stage.proxied.transaction(
-        { lease: job.lease, ref, id: runtime.newId(), workerId: stage.worker, attempt: 1, keepMs: minute },
+        {
+          lease: job.lease,
+          ref,
+          id: runtime.newId(),
+          workerId: stage.worker,
+          attempt: 1,
+          keepMs: minute,
+          over: over(),
+        },
         async (tx) => {
           await (tx as { query(text: string, values: unknown[]): Promise<unknown> }).query(
             'INSERT INTO public.app_rows (note) VALUES ($1)',
@@ -152,7 +161,7 @@ const transaction: Act = {
           return '"written"'
         },
       )
-    // A handler that fails is run again, whatever it failed of.
+    // A handler that fails, or hangs until its time is over, is run again.
     let verdict = await attempt().catch(() => undefined)
     if (stage.cut.kind === 'late') await stage.over()
     verdict ??= await stage.again(attempt)
