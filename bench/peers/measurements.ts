@@ -76,6 +76,14 @@ const drainLines: Readonly<Record<Variant, string>> = {
   keyed: 'drain, keyed',
 }
 
+async function singleRate(contender: Contender, count: number): Promise<number> {
+  let left = count
+  const produce = async (): Promise<void> => {
+    while ((left -= 1) >= 0) await contender.enqueueOne()
+  }
+  return rateOf(count, async () => void (await Promise.all(Array.from({ length: producers }, produce))))
+}
+
 export async function throughput(assignment: Assignment): Promise<Figures> {
   const { sizes, variant } = assignment
   const contender = await contenderOf(assignment.contender, assignment)
@@ -83,19 +91,8 @@ export async function throughput(assignment: Assignment): Promise<Figures> {
   // The first call opens connections.
   await contender.enqueueOne()
   const bulk = await rateOf(sizes.jobCount, () => contender.enqueueMany(sizes.jobCount))
-  let count = sizes.jobCount + 1
-  const figures: Record<string, number> = {}
-  if (variant === 'plain') {
-    figures['bulk enqueue'] = bulk
-    figures['50 single enqueues'] = await rateOf(sizes.singleCount, async () => {
-      let left = sizes.singleCount
-      const produce = async (): Promise<void> => {
-        while ((left -= 1) >= 0) await contender.enqueueOne()
-      }
-      await Promise.all(Array.from({ length: producers }, produce))
-    })
-    count += sizes.singleCount
-  }
+  const figures: Record<string, number> = variant === 'plain' ? { 'bulk enqueue': bulk } : {}
+  const count = sizes.jobCount + 1
   const serverBefore = serverSeconds(assignment)
   const clientBefore = process.cpuUsage()
   const line = drainLines[variant]
@@ -105,6 +102,8 @@ export async function throughput(assignment: Assignment): Promise<Figures> {
   figures[`server CPU per job: ${line}`] = ((serverSeconds(assignment) - serverBefore) * 1e6) / count
   figures[`client CPU per job: ${line}`] = (user + system) / count
   await mustBeEmpty(contender)
+  // Last, so that every drain is one of the same jobs.
+  if (variant === 'plain') figures['50 single enqueues'] = await singleRate(contender, sizes.singleCount)
   await contender.close()
   return figures
 }

@@ -40,7 +40,7 @@ const parts: readonly Part[] = [
 ]
 
 const full: Sizes = {
-  jobCount: 30_000,
+  jobCount: 100_000,
   singleCount: 5_000,
   latencyCount: 200,
   idleSeconds: 20,
