@@ -13,11 +13,12 @@ const pickPending = `SELECT rowid, id FROM chokaq_jobs_hot WHERE state = 'pendin
   AND type = 'bench.v1' ORDER BY priority DESC, run_at, id LIMIT ?`
 const take = `UPDATE chokaq_jobs_hot SET state = 'processing', worker_id = 'bare', token = ?, fetched_at = ?,
   attempt = attempt + 1, started_at = ?, first_started_at = ?, when_interrupted = 'resume' WHERE rowid = ?`
-const columns = `id, type, queue, priority, run_at, token, worker_id, generation, attempt, failure_count, crash_count,
+/** What goes from hot into the archive. */
+export const archivedColumns = `id, type, queue, priority, run_at, token, worker_id, generation, attempt, failure_count, crash_count,
   fetch_crash_count, revision, created_at, fetched_at, started_at, first_started_at, cancel_requested_at, tenant, key_hash,
   key_prefix, key_scope, key_computed, fingerprint, parent_id, trace_context, tags, payload, failure, history`
-const archive = `INSERT INTO chokaq_jobs_archive (${columns}, outcome, finished_at)
-  SELECT ${columns}, 'completed', ? FROM chokaq_jobs_hot WHERE rowid = ?`
+const archive = `INSERT INTO chokaq_jobs_archive (${archivedColumns}, outcome, finished_at)
+  SELECT ${archivedColumns}, 'completed', ? FROM chokaq_jobs_hot WHERE rowid = ?`
 const remove = 'DELETE FROM chokaq_jobs_hot WHERE rowid = ?'
 
 export class BareLoop {

@@ -4,11 +4,9 @@
  * counters, no handlers, no promises.
  */
 import pg from 'pg'
+import { archivedColumns } from './bare-loop.ts'
 
 const connectionCount = 2
-const columns = `id, type, queue, priority, run_at, token, worker_id, generation, attempt, failure_count, crash_count,
-  fetch_crash_count, revision, created_at, fetched_at, started_at, first_started_at, cancel_requested_at, tenant, key_hash,
-  key_prefix, key_scope, key_computed, fingerprint, parent_id, trace_context, tags, payload, failure, history`
 
 interface Taken {
   readonly id: string
@@ -34,8 +32,8 @@ const settle = (schema: string): string => `
       (key_hash, state, job_id, generation, token, created_at, expires_at, fingerprint)
     SELECT key_hash, 'completed', id, generation, token, $3::bigint, $3::bigint + 86400000, fingerprint
     FROM gone WHERE key_hash IS NOT NULL)
-  INSERT INTO ${schema}.jobs_archive (${columns}, outcome, finished_at)
-  SELECT ${columns}, 'completed', $3::bigint FROM gone`
+  INSERT INTO ${schema}.jobs_archive (${archivedColumns}, outcome, finished_at)
+  SELECT ${archivedColumns}, 'completed', $3::bigint FROM gone`
 
 /** Until nothing is pending; how many. */
 export async function drainBare(url: string, schemaName: string, batchCount: number): Promise<number> {

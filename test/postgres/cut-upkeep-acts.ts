@@ -141,7 +141,6 @@ const transaction: Act = {
     const ref = { kind: 'checkpoint', keyRef: job.key?.hash ?? '', generation: 1, name: 'row', item: '' } as const
     const op = `checkpoint ${stage.queue}`
     stage.arm()
-    const over = (): AbortSignal => AbortSignal.timeout(1_000)
     const attempt = (): ReturnType<typeof stage.proxied.transaction> =>
       stage.proxied.transaction(
         {
@@ -151,7 +150,7 @@ const transaction: Act = {
           workerId: stage.worker,
           attempt: 1,
           keepMs: minute,
-          over: over(),
+          over: AbortSignal.timeout(1_000),
         },
         async (tx) => {
           await (tx as { query(text: string, values: unknown[]): Promise<unknown> }).query(
