@@ -1,6 +1,9 @@
 // K26 on a disk that is full: a real one, of a few megabytes, that the test fills with other bytes. What the storage cannot
 // keep it refuses, what runs goes on, and an outcome waits in its worker until there is room.
 import { randomBytes } from 'node:crypto'
+import { chmodSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createChokaQ, defineJob, type ChokaQ, type ChokaQEvent, type Storage } from 'chokaq'
 import { sqlite, type SqliteDatabase } from 'chokaq/sqlite'
@@ -8,7 +11,7 @@ import { createWorker, defineHandler, type Worker } from 'chokaq/worker'
 import { z } from 'zod'
 import { betterSqlite3 } from '../../src/storage/sqlite/database.ts'
 import { partsOf } from '../../src/engine/parts.ts'
-import { isServerGiven } from '../postgres/server.ts'
+import { isServerGiven, stopSharedServer } from '../postgres/server.ts'
 import { openStorage } from './fixtures/open-storage.ts'
 import { openUserFile } from './fixtures/user-sqlite.ts'
 import { leaseTimes } from './fixtures/work.ts'
@@ -33,7 +36,13 @@ const diskMegabytes = 48
 const bulky = (): string => randomBytes(40_000).toString('hex')
 
 const disk = smallDisk(diskMegabytes)
-afterAll(() => disk?.remove())
+/** Of a PostgreSQL of this file's own: while the disk is full no database of a server can be dropped. */
+const serverFolder = mkdtempSync(join(tmpdir(), 'chokaq-full-disk-'))
+chmodSync(serverFolder, 0o755)
+afterAll(async () => {
+  await stopSharedServer(serverFolder)
+  disk?.remove()
+})
 /**
  * Skipped where this process may not mount, because it is not root or is in a container without that right, and for
  * PostgreSQL where the server is not of this run, because its files are elsewhere. What needs no right is held by the
@@ -178,7 +187,7 @@ async function outlast(scene: Scene, place: Place, beforeFull: () => Promise<voi
   expect(scene.workers.map(({ state }) => state)).toEqual(['running', 'running'])
 }
 
-describe.each(crashStorages())('a disk that is full, on $name', (storage) => {
+describe.each(crashStorages(serverFolder))('a disk that is full, on $name', (storage) => {
   it.skipIf(!isPossible(storage.name))(
     'K26 refuses what is new, keeps the outcomes of what runs, and the work goes on when there is room',
     async () => {

@@ -32,11 +32,16 @@ export interface DatabaseOptions {
   readonly isEmpty?: boolean
   /** Where the server of this run is, for programs that are no test files. */
   readonly folder?: string
-  /** A folder for the data of this database; the server must be of this run. */
+  /**
+   * A folder for the data of this database; the server must be of this run. Only on a server of its own, in `folder`: a
+   * checkpoint that cannot write there fails for every database of the server, and DROP DATABASE waits for one.
+   */
   readonly disk?: string
 }
 
 export async function createDatabase(options: DatabaseOptions = {}): Promise<TestDatabase> {
+  if (options.disk !== undefined && options.folder === undefined)
+    throw new TypeError('a database on a disk that may be full needs a server of its own: give a folder for it')
   const folder = options.folder ?? inject('postgresFolder')
   const { url } = await sharedServer(folder)
   const name = `chokaq_test_${process.pid}_${randomBytes(4).toString('hex')}`
