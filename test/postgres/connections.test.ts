@@ -187,7 +187,7 @@ async function proxyTo(url: string): Promise<Proxy> {
 describe('a connection that is half open', () => {
   it('is found by the deadline of the next statement, and replaced', async () => {
     const proxy = await proxyTo(database.url)
-    const driver = opened(proxy.url, { statementDeadlineMs: 200, poolSize: 1 })
+    const driver = opened(proxy.url, { statementDeadlineMs: 500, poolSize: 1 })
     await register(driver)
     expect(await roundTrip(driver)).toBe('completed')
     proxy.blackHole()

@@ -44,7 +44,7 @@ function enqueueing(name: string, job: typeof note | typeof noteWithKey): Act {
     async run(stage) {
       const op = `${name} ${stage.queue}`
       const chokaq = stage.client(stage.cut.thenDown === true ? 300 : 5_000)
-      await chokaq.ready()
+      await stage.again(() => chokaq.ready())
       stage.arm()
       const answer = await chokaq.enqueue(job, { op }, { queue: stage.queue }).catch((error: unknown) => error)
       if (answer instanceof Error) {
@@ -78,7 +78,7 @@ const enqueueMany: Act = {
   name: 'enqueueMany, two of three with one key',
   async run(stage) {
     const chokaq = stage.client(5_000)
-    await chokaq.ready()
+    await stage.again(() => chokaq.ready())
     stage.arm()
     const ops = [`${stage.queue} a`, `${stage.queue} b`, `${stage.queue} a`].map((op) => ({ op }))
     const answers = await chokaq.enqueueMany(noteWithKey, ops, { queue: stage.queue })
@@ -92,7 +92,7 @@ const enqueueInTransaction: Act = {
   name: "enqueue in the caller's transaction",
   async run(stage) {
     const chokaq = stage.client(5_000)
-    await chokaq.ready()
+    await stage.again(() => chokaq.ready())
     const op = `tx ${stage.queue}`
     stage.arm()
     const knows = await stage.inTransaction(async (client) => {

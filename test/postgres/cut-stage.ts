@@ -7,14 +7,22 @@ import type { FetchedJob, JobRecord, NewJob } from '../../src/core/job.ts'
 import type { BeatVerdict, StorageDriver, TypePolicy } from '../../src/core/storage.ts'
 import { createChokaQ, type ChokaQ } from '../../src/engine/enqueue/client.ts'
 import { persist } from '../../src/engine/persist.ts'
-import { postgres } from 'chokaq/postgres'
+import { postgres, type PostgresOptions } from 'chokaq/postgres'
 import { newJob } from '../../src/testing/conformance/new-job.ts'
 import type { TestDatabase } from './database.ts'
 import { open, register, runtime } from './scene.ts'
 import { type WireProxy, type Cut, type CutKind } from './wire-proxy.ts'
 
-/** Short, so that a connection which says nothing costs a test little. */
-const options = { statementDeadlineMs: 200, lockTimeoutMs: 50, poolSize: 2, handlerPoolSize: 1, listen: false } as const
+/**
+ * Where one side hears nothing of the end, the deadline finds it: there it is short, so that it costs a test little.
+ * Everywhere else a statement has the time that a busy machine needs.
+ */
+function optionsFor({ kind }: Cut): PostgresOptions {
+  const isQuiet = kind === 'half-open' || kind === 'late'
+  const statementDeadlineMs = isQuiet ? 400 : 5_000
+  return { statementDeadlineMs, lockTimeoutMs: 50, poolSize: 2, handlerPoolSize: 1, listen: false }
+}
+
 const patienceMs = 10_000
 
 export interface Act {
@@ -44,7 +52,7 @@ export class Stage {
     this.proxy = parts.proxy
     this.queue = `q${count}`
     this.worker = `w${count}`
-    this.proxied = open(this.proxy.url, options)
+    this.proxied = open(this.proxy.url, optionsFor(this.cut))
   }
 
   arm(): void {
@@ -71,7 +79,7 @@ export class Stage {
 
   /** A client whose calls go through the proxy. */
   client(enqueueDeadline: number): ChokaQ {
-    const chokaq = createChokaQ({ storage: postgres(this.proxy.url, options), enqueueDeadline })
+    const chokaq = createChokaQ({ storage: postgres(this.proxy.url, optionsFor(this.cut)), enqueueDeadline })
     this.#clients.push(chokaq)
     return chokaq
   }
@@ -182,8 +190,8 @@ export async function everyCut(
   for (let at = 1; ; at += 1) {
     const { proxy } = where
     const stage = new Stage({ ...where, cut: { at, kind, thenDown } })
-    await stage.proxied.ready()
     try {
+      await stage.again(() => stage.proxied.ready())
       await act.run(stage)
     } catch (error) {
       const about = `${act.name}, cut ${kind} request ${at}: ${short(proxy.struck ?? 'none was reached')}`

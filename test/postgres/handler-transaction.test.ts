@@ -8,7 +8,7 @@ import { createDatabase, withClient } from './database.ts'
 import { codeOf, fetchAll, open, register, runtime } from './scene.ts'
 import { WireProxy } from './wire-proxy.ts'
 
-const statementDeadlineMs = 300
+const statementDeadlineMs = 500
 const database = await createDatabase()
 const proxy = await WireProxy.before(database.url)
 const proxied = open(proxy.url, { statementDeadlineMs, listen: false })
