@@ -92,7 +92,7 @@ export const effectGuards: readonly Guard[] = [
     '    if (item !== undefined)',
     { [scope]: ['refuse it after lease loss, before anything is written'] },
   ),
-  guard('E4', 'a last look before the call', caller, '        await this.#lastLook(call, id)\n', '', {
+  guard('E4', 'a last look before the call', caller, '        await this.#lastLook(call, id, verdict)\n', '', {
     [scope]: ['E4 look again between the intent and the call'],
   }),
   guard(
@@ -122,7 +122,7 @@ export const effectGuards: readonly Guard[] = [
     'E7',
     'an intent whose reply was lost is known again',
     `${statements}/ledger.ts`,
-    `  if (rows.some((row) => row.id === id)) return { kind: 'opened', firstAgeMs }\n`,
+    '  if (rows.some((row) => row.id === id)) return opened\n',
     '',
     { [conformance]: ['E7 an intent repeated after a lost reply'] },
   ),
@@ -305,5 +305,24 @@ export const effectGuards: readonly Guard[] = [
     '    if (orphan === undefined) return\n',
     '    if (orphan !== null) return\n',
     { [scope]: ['E48 stop the first attempt'], [doubt]: ['E48 a deploy that renames'] },
+  ),
+  guard(
+    'E48',
+    'an intent that finds others asks which they are',
+    'src/engine/process/effect-scope.ts',
+    'this.#checked ??= hasOthers ? ',
+    'this.#checked ??= false ? ',
+    { [scope]: ['E48 stop the first attempt'], [doubt]: ['E48 a deploy that renames'] },
+  ),
+  guard('E48', 'a replay asks, too', caller, '      await this.#guards.mayAct({ hasOthers: true })\n', '', {
+    [scope]: ['E48 stop a first attempt that only finds'],
+  }),
+  guard(
+    'E48',
+    'an intent is told of others',
+    `${statements}/ledger.ts`,
+    "kind = 'effect' AND name < ?)",
+    "kind = 'effect' AND name < ? AND false)",
+    { [conformance]: ['an intent is told of effects of other names'] },
   ),
 ]

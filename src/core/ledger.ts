@@ -134,8 +134,11 @@ export type LedgerRequest =
     }
 
 export type LedgerVerdict =
-  /** The intent is durable. `firstAgeMs` is the age of the effect's oldest intent: 0 for the first. */
-  | { readonly kind: 'opened'; readonly firstAgeMs: number }
+  /**
+   * The intent is durable. `firstAgeMs` is the age of the effect's oldest intent: 0 for the first. `hasOthers`: effects of
+   * other names may be recorded under the key and generation; `names` tells which.
+   */
+  | { readonly kind: 'opened'; readonly firstAgeMs: number; readonly hasOthers: boolean }
   /** Oldest first; nothing was inserted. */
   | { readonly kind: 'known'; readonly intents: readonly Intent[] }
   /** `double`: another intent of the same effect, not under the same provider key, is done too. */

@@ -88,7 +88,8 @@ export class FakeLedger {
       replayed: false,
       ownerGone: false,
     })
-    return { kind: 'opened', firstAgeMs }
+    const hasOthers = this.rows.some(({ name }) => name !== request.ref.name)
+    return { kind: 'opened', firstAgeMs, hasOthers }
   }
 
   #close(request: Extract<LedgerRequest, { readonly kind: 'close' }>): LedgerVerdict {

@@ -56,8 +56,8 @@ export interface EffectFacts {
 export interface CallGuards {
   /** Throws where the ctx may not act any more: revoked, lease lost, completed, or inside a transaction. */
   check(effect: string): void
-  /** Rejects where this attempt must not act at all: something recorded stops it. */
-  mayAct(): Promise<void>
+  /** Rejects where this attempt must not act at all: something recorded stops it. `hasOthers`: as the ledger says. */
+  mayAct(found: { readonly hasOthers: boolean }): Promise<void>
   signal(): AbortSignal
 }
 
@@ -149,11 +149,12 @@ export class EffectCaller {
           seen = []
           continue
         }
-        await this.#lastLook(call, id)
+        await this.#lastLook(call, id, verdict)
         return this.#act(call, id, key, seen)
       }
       if (verdict.kind === 'refused') throw verdict.error
       if (verdict.kind !== 'known') throw this.#lost()
+      await this.#guards.mayAct({ hasOthers: true })
       seen = verdict.intents
       const step = await this.#decide(call, seen)
       if ('value' in step) return step.value
@@ -224,9 +225,9 @@ export class EffectCaller {
    * Between the intent and the call the lease may have gone, above all where the process stood still. Nothing has left
    * the machine yet, and the intent says so.
    */
-  async #lastLook({ effect }: Call, id: string): Promise<void> {
+  async #lastLook({ effect }: Call, id: string, found: { readonly hasOthers: boolean }): Promise<void> {
     try {
-      await this.#guards.mayAct()
+      await this.#guards.mayAct(found)
       this.#guards.check(effect.name)
       if (!this.#services.confirmed()) throw this.#lost()
     } catch (refusal) {

@@ -8,7 +8,7 @@ describe('an effect', () => {
     const scene = new EffectScene({ charge: effect({ run: async () => ({ at: new Date(0), gone: undefined }) }) })
     expect(await scene.call('charge', { amount: 1 })).toEqual({ at: '1970-01-01T00:00:00.000Z' })
     expect(await scene.finish(returned)).toEqual(returned)
-    expect(scene.ledger.requests.map(({ kind }) => kind)).toEqual(['names', 'open', 'close'])
+    expect(scene.ledger.requests.map(({ kind }) => kind)).toEqual(['open', 'close'])
     expect(scene.ledger.states('charge')).toEqual(['done'])
     expect(scene.outcomes).toEqual(['charge done'])
   })
@@ -214,6 +214,15 @@ describe('the guards of an effect', () => {
     expect(calls).toEqual([])
     expect(await other.finish(returned)).toMatchObject({ kind: 'parked' })
     expect(scene.ledger.states('pay')).toEqual(['not-executed'])
+  })
+
+  it('E48 stop a first attempt that only finds again what an earlier job of the key has done', async () => {
+    const scene = new EffectScene({ charge: effect(), mail: effect({ name: 'mail' }) })
+    await scene.call('charge')
+    await scene.call('mail')
+    const other = new EffectScene({ charge: effect() }, scene.ledger, 1)
+    expect((await refusalOf(other.call('charge'))).code).toBe('CHOKAQ_EFFECT_ORPHANED')
+    expect(await other.finish(returned)).toMatchObject({ kind: 'parked' })
   })
 })
 

@@ -63,7 +63,7 @@ export class EffectScope {
       check: (effect) => {
         guards.check(effect)
       },
-      mayAct: () => this.#mayAct(),
+      mayAct: (found) => this.#mayAct(found),
       signal: () => guards.signal(),
     })
     const calls: Record<string, EffectCall> = Object.create(null) as Record<string, EffectCall>
@@ -76,8 +76,6 @@ export class EffectScope {
   async #call(effect: ResolvedEffect, input: unknown, item: string | undefined): Promise<unknown> {
     this.#guards.check(effect.name)
     if (item !== undefined) refuseUnstorable('item', item, 0)
-    // Asked for now, so that it shares a transaction with the intent; awaited just before the call.
-    this.#mayAct().catch(() => undefined)
     return this.#caller.call(effect, input, item)
   }
 
@@ -89,9 +87,12 @@ export class EffectScope {
     return under.given
   }
 
-  /** The first attempt of a job may inherit the record of an earlier job of its key. Later ones looked in check(). */
-  #mayAct(): Promise<void> {
-    this.#checked ??= this.#refuseOrphans()
+  /**
+   * The first attempt of a job may inherit the record of an earlier job of its key. The ledger says with its first intent
+   * whether there is one, which is rare. Later attempts looked in check().
+   */
+  #mayAct({ hasOthers }: { readonly hasOthers: boolean }): Promise<void> {
+    this.#checked ??= hasOthers ? this.#refuseOrphans() : Promise.resolve()
     return this.#checked
   }
 

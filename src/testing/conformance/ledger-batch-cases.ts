@@ -54,7 +54,7 @@ export const ledgerBatchCases: CaseGroup = {
       expect(first).toEqual(
         jobs.slice(0, 30).flatMap(() => [
           { kind: 'names', names: [], compensate: false },
-          { kind: 'opened', firstAgeMs: 0 },
+          { kind: 'opened', firstAgeMs: 0, hasOthers: false },
         ]),
       )
       const outcomes = intents.slice(0, 30).map(({ id }, n) => closeOf(id, n % 2 === 0 ? {} : { state: 'ambiguous' }))

@@ -32,7 +32,7 @@ export const ledgerCases: CaseGroup = {
       const { expect } = scene
       const job = await scene.runningKeyed('order-1')
       const request = openOf(scene, job)
-      expect(await ask(scene, request)).toEqual({ kind: 'opened', firstAgeMs: 0 })
+      expect(await ask(scene, request)).toEqual({ kind: 'opened', firstAgeMs: 0, hasOthers: false })
       await scene.elapse(minute)
       const [intent, ...others] = await known(scene, job)
       expect(others).toEqual([])
@@ -80,6 +80,23 @@ export const ledgerCases: CaseGroup = {
         'known',
       )
       expect((await known(scene, job)).map(({ id }) => id)).toEqual([first, second.id])
+    },
+
+    'an intent is told of effects of other names, and of nothing else': async (scene) => {
+      const job = await scene.runningKeyed('order-1')
+      const other = await scene.runningKeyed('order-2')
+      const hasOthers = async (request: LedgerRequest): Promise<boolean | undefined> => {
+        const verdict = await ask(scene, request)
+        return verdict.kind === 'opened' ? verdict.hasOthers : undefined
+      }
+      await opened(scene, other, { ref: refOf(other, 'audit') })
+      await ask(scene, remember(scene, job, '1'))
+      const mail = openOf(scene, job, { ref: refOf(job, 'mail', 'a') })
+      scene.expect(await hasOthers(mail)).toBe(false)
+      scene.expect(await hasOthers(openOf(scene, job, { ref: refOf(job, 'mail', 'b') }))).toBe(false)
+      scene.expect(await hasOthers(openOf(scene, job, { ref: refOf(job, 'alert') })), 'a later name').toBe(true)
+      scene.expect(await hasOthers(openOf(scene, job, { ref: refOf(job, 'update') })), 'an earlier name').toBe(true)
+      scene.expect(await hasOthers(mail), 'of a repeat, too').toBe(true)
     },
 
     'nothing is opened beside what is done, seen or not': async (scene) => {

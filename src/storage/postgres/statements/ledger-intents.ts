@@ -66,6 +66,12 @@ function intentsFrom(rows: readonly TimedRow[] = []): readonly Intent[] {
   return rows.map((row) => toIntent(row, row.now))
 }
 
+/** An effect of another name: a range of the index on each side, so that the items of its own are not walked over. */
+function isNamed(than: '<' | '>'): string {
+  return `EXISTS (SELECT FROM chokaq.effects e WHERE e.key_ref = k.key_ref AND e.generation = k.generation
+    AND e.kind = 'effect' AND e.name ${than} k.name OFFSET 0)`
+}
+
 // What stands is read by the snapshot of this statement, which began after the lease was locked.
 const openIntents = `
   WITH c AS MATERIALIZED (SELECT chokaq.now_ms() AS now),
@@ -82,7 +88,8 @@ const openIntents = `
     SELECT k.id, 'open', k.key_ref, k.generation, k.kind, k.name, k.item, k.job, k.worker, k.attempt, k.token,
       k.provider, k.provider_key, k.fingerprint, c.now, k.keep, k.input::json
     FROM k CROSS JOIN c WHERE NOT k.is_own AND NOT k.is_known ORDER BY k.id)
-  SELECT k.n, k.is_own, NOT k.is_own AND k.is_known AS is_known, c.now - k.first_at AS age FROM k CROSS JOIN c`
+  SELECT k.n, k.is_own, NOT k.is_own AND k.is_known AS is_known, c.now - k.first_at AS age,
+    ${isNamed('<')} OR ${isNamed('>')} AS has_others FROM k CROSS JOIN c`
 
 const markAbsent = `UPDATE chokaq.effects SET state = 'not-executed', closed_at = coalesce(closed_at, chokaq.now_ms())
   WHERE id = ANY($1::uuid[]) AND state IN ('open', 'ambiguous')`
@@ -92,6 +99,7 @@ interface OpenedRow {
   readonly is_own: number
   readonly is_known: number
   readonly age: number | null
+  readonly has_others: number
 }
 
 /**
@@ -122,7 +130,7 @@ export async function openAll(session: Session, requests: readonly Open[]): Prom
   const known: number[] = []
   const absentIds: string[] = []
   for (const row of await session.all<OpenedRow>(openIntents, JSON.stringify(incoming))) {
-    verdicts[row.n] = { kind: 'opened', firstAgeMs: Math.max(0, row.age ?? 0) }
+    verdicts[row.n] = { kind: 'opened', firstAgeMs: Math.max(0, row.age ?? 0), hasOthers: row.has_others === 1 }
     if (row.is_known === 1) known.push(row.n)
     else if (row.is_own === 0) absentIds.push(...(requests[row.n]?.absentIds ?? []))
   }

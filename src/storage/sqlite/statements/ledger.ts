@@ -73,6 +73,11 @@ function intentsOf(session: Session, ref: LedgerRef): readonly IntentRow[] {
 const insertIntent = `INSERT INTO chokaq_effects (id, kind, key_ref, generation, name, item, state, job_id, worker_id,
     attempt, token, owner_gone, replayed, provider, provider_key, fingerprint, opened_at, keep_ms, input)
   VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, 0, 0, ?, ?, ?, ?, ?, ?)`
+// Two ranges of the index, so that the items of the effect itself are not walked over.
+const selectOthers = `SELECT EXISTS (SELECT 1 FROM chokaq_effects
+    WHERE key_ref = ? AND generation = ? AND kind = 'effect' AND name < ?)
+  OR EXISTS (SELECT 1 FROM chokaq_effects
+    WHERE key_ref = ? AND generation = ? AND kind = 'effect' AND name > ?) AS found`
 const markAbsent = `UPDATE chokaq_effects SET state = 'not-executed', closed_at = coalesce(closed_at, ?)
   WHERE id = ? AND state IN ('open', 'ambiguous')`
 
@@ -86,7 +91,8 @@ function open(tx: Transaction, request: Open): LedgerVerdict {
   const { ref, lease, id } = request
   const rows = intentsOf(session, ref)
   const firstAgeMs = rows.length === 0 ? 0 : Math.max(0, nowMs - (rows[0] as IntentRow).opened_at)
-  if (rows.some((row) => row.id === id)) return { kind: 'opened', firstAgeMs }
+  const opened = { kind: 'opened', firstAgeMs, hasOthers: hasOthers(session, ref) } as const
+  if (rows.some((row) => row.id === id)) return opened
   const settled = rows.some((row) => row.state === 'done')
   if (settled || rows.some((row) => !request.seenIds.includes(row.id))) {
     return { kind: 'known', intents: rows.map((row) => toIntent(row, nowMs)) }
@@ -111,7 +117,12 @@ function open(tx: Transaction, request: Open): LedgerVerdict {
     Math.ceil(request.keepMs),
     request.input,
   )
-  return { kind: 'opened', firstAgeMs }
+  return opened
+}
+
+function hasOthers(session: Session, { keyRef, generation, name }: LedgerRef): boolean {
+  const of = [keyRef, generation, name] as const
+  return session.get<{ readonly found: number }>(selectOthers, ...of, ...of)?.found === 1
 }
 
 interface OwnRow extends LedgerRefRow {
