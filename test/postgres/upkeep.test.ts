@@ -4,7 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { postgres } from 'chokaq/postgres'
 import { createNodeRuntime } from '../../src/engine/node-runtime.ts'
 import { newJob } from '../../src/testing/conformance/new-job.ts'
-import { createDatabase, keepOnFailure } from './database.ts'
+import { createDatabase, keepOnFailure, withClient } from './database.ts'
 
 const runtime = createNodeRuntime()
 const database = await createDatabase()
@@ -79,5 +79,23 @@ describe('the upkeep of PostgreSQL', () => {
     expect((await driver.inspector.upkeep()).oldestSnapshotMs).toBeLessThan(runtime.clock.nowMs() - started + 5_000)
     await client.query('ROLLBACK')
     await client.end()
+  })
+
+  it('does not blame a transaction in another database, which keeps no dead row of this one', async () => {
+    const other = await createDatabase()
+    await withClient(other.url, async (client) => {
+      await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
+      await client.query('SELECT count(*) FROM chokaq.jobs_hot')
+      await inOwnSession('UPDATE chokaq.jobs_hot SET priority = 2')
+      await inOwnSession('VACUUM chokaq.jobs_hot')
+      await expect.poll(async () => (await hotTable()).deadCount, { timeout: 10_000 }).toBe(0)
+      const began = await client.query(
+        'SELECT extract(epoch FROM xact_start) * 1000 AS at FROM pg_stat_activity WHERE pid = pg_backend_pid()',
+      )
+      const beganAtMs = Number((began.rows[0] as { readonly at: string }).at)
+      const { nowMs, oldestSnapshotMs = 0 } = await driver.inspector.upkeep()
+      expect(nowMs - oldestSnapshotMs, 'younger than the other one').toBeGreaterThan(beganAtMs + 1)
+    })
+    await other.drop()
   })
 })

@@ -14,13 +14,15 @@ const selectTables = `
     (SELECT h.relnamespace FROM pg_catalog.pg_class h WHERE h.oid = 'chokaq.jobs_hot'::regclass)
   ORDER BY c.relname`
 
-// What belongs to other roles shows only to a role that may see it. Who listens is in no view, but a session that listens
+// A snapshot in another database keeps no dead row of this one; what belongs to no database may be a replica's. What belongs
+// to other roles shows only to a role that may see it. Who listens is in no view, but a session that listens
 // does nothing else, so its last statement tells.
 const selectRest = `
   SELECT chokaq.now_ms() AS "nowMs",
     (SELECT floor(max(extract(epoch FROM clock_timestamp() - a.xact_start)) * 1000)::float8
       FROM pg_catalog.pg_stat_activity a
       WHERE a.backend_xmin IS NOT NULL AND a.pid <> pg_backend_pid() AND a.backend_type <> 'autovacuum worker'
+        AND (a.datname = current_database() OR a.datname IS NULL)
     ) AS "oldestSnapshotMs",
     (SELECT CASE WHEN bool_or(a.query = '<insufficient privilege>') THEN NULL
         ELSE (count(*) FILTER (WHERE a.query LIKE 'LISTEN "chokaq%' OR a.query LIKE '%pg_listening_channels()'))::int END
