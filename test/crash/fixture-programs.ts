@@ -4,15 +4,20 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'vite'
-import type { Setup } from './fixtures/work.ts'
 
-const roles: readonly Setup['role'][] = ['worker', 'producer', 'operator']
+const sources = {
+  worker: 'test/crash/fixtures/worker.ts',
+  producer: 'test/crash/fixtures/producer.ts',
+  operator: 'test/crash/fixtures/operator.ts',
+  'effect-worker': 'test/effects/fixtures/effect-worker.ts',
+} as const
+export type Program = keyof typeof sources
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** Below node_modules, so that the drivers are found from there. */
 const folder = join(root, 'node_modules', '.cache', `chokaq-crash-${process.pid}`)
 
-export function programOf(role: Setup['role']): string {
-  return join(folder, `${role}.js`)
+export function programOf(program: Program): string {
+  return join(folder, `${program}.js`)
 }
 
 let userCount = 0
@@ -33,7 +38,7 @@ export function removePrograms(): void {
 
 async function buildAll(): Promise<void> {
   mkdirSync(folder, { recursive: true })
-  const input = Object.fromEntries(roles.map((role) => [role, join(root, 'test', 'crash', 'fixtures', `${role}.ts`)]))
+  const input = Object.fromEntries(Object.entries(sources).map(([program, file]) => [program, join(root, file)]))
   await build({
     root,
     configFile: false,

@@ -16,7 +16,10 @@ describe.concurrent.each(crashStorages())('pauses on $name', (storage) => {
     const frozen = await run.worker('worker-a')
     await run.line('run.begin', ({ job }) => job === parent)
     const frozenAtMs = performance.now()
+    // Not in the middle of a transaction: one that stands still with the lock of the file would lock everybody out.
+    const release = await run.database.holdLock()
     frozen.freeze()
+    await release()
     const second = await run.worker('worker-b')
     await run.line('run.begin', ({ job, pid }) => job === parent && pid === second.pid)
     gate.open()

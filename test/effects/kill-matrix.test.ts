@@ -1,8 +1,14 @@
 // A part of the kill matrix that fits into every run; all of it by `npm run proof:effects`.
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { buildPrograms, removePrograms } from '../crash/fixture-programs.ts'
 import { mailCount, mails, modes, points } from './fixtures/two-effects.ts'
 import { allCells, EffectRun, nameOf, runCell, scenarios, type Cell } from './kill-matrix.ts'
 import { effectStorages } from './storages.ts'
+
+// More of them side by side would starve each other's leases on two cores.
+vi.setConfig({ maxConcurrency: 3 })
+beforeAll(buildPrograms)
+afterAll(removePrograms)
 
 /** Each boundary, each way to settle a doubt and each scenario at least twice. */
 const representative: readonly Cell[] = [

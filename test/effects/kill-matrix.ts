@@ -3,8 +3,8 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { createChokaQ } from '../../src/engine/enqueue/client.ts'
+import { programOf } from '../crash/fixture-programs.ts'
 import { openStorage } from '../crash/fixtures/open-storage.ts'
 import { until } from '../crash/until.ts'
 import {
@@ -56,9 +56,8 @@ export function nameOf({ point, what, mode, scenario }: Cell): string {
 }
 
 const deadlineMs = 60_000
-const register = new URL('../../node_modules/jiti/lib/jiti-register.mjs', import.meta.url).href
 
-/** Processes of one run; whatever is started on it ends with it. */
+/** Processes of one run, after `buildPrograms`; whatever is started on it ends with it. */
 export class EffectRun {
   readonly folder: string
   readonly chokaq: ReturnType<typeof createChokaQ>
@@ -86,8 +85,8 @@ export class EffectRun {
       ...(strike === undefined ? {} : { strike }),
       ...(waits ? { waitFor: sign } : {}),
     }
-    const child = fork(fileURLToPath(new URL('fixtures/effect-worker.ts', import.meta.url)), [JSON.stringify(setup)], {
-      execArgv: ['--conditions=chokaq-source', '--import', register],
+    const child = fork(programOf('effect-worker'), [JSON.stringify(setup)], {
+      execArgv: [],
       env: { PATH: process.env['PATH'] },
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     })

@@ -4,6 +4,7 @@ import { chmodSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { buildPrograms, removePrograms } from '../crash/fixture-programs.ts'
 import { stopSharedServer } from '../postgres/server.ts'
 import { allCells, nameOf, runCells, table } from './kill-matrix.ts'
 import { effectStorages, type EffectStorage } from './storages.ts'
@@ -37,8 +38,10 @@ const serverFolder = mkdtempSync(join(tmpdir(), 'chokaq-postgres-'))
 // The server may run as another user than this process.
 chmodSync(serverFolder, 0o755)
 try {
+  await buildPrograms()
   for (const storage of effectStorages(serverFolder))
     if (wanted.some((name) => name === storage.name)) await prove(storage)
 } finally {
+  removePrograms()
   await stopSharedServer(serverFolder)
 }

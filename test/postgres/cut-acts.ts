@@ -53,7 +53,9 @@ function enqueueing(name: string, job: typeof note | typeof noteWithKey): Act {
         expect(stage.cut.thenDown, 'one lost connection is no reason to give up').toBe(true)
         stage.proxy.disarm()
         const { id } = answer.details
-        const again = await chokaq.enqueue(job, { op }, { queue: stage.queue, id })
+        const patient = stage.client(5_000)
+        await stage.again(() => patient.ready())
+        const again = await patient.enqueue(job, { op }, { queue: stage.queue, id })
         expect(again).toMatchObject({ id })
       }
       expect(await stage.copies(withOp, op)).toBe(1)
