@@ -12,7 +12,7 @@ import { isTransient } from '../../src/core/errors.ts'
 import type { StorageDriver } from '../../src/core/storage.ts'
 import { newJob } from '../../src/testing/conformance/new-job.ts'
 import { createDatabase } from './database.ts'
-import { beat, codeOf, open, register, roundTrip, runtime } from './scene.ts'
+import { beat, codeOf, open, register, roundTrip, runtime, soon } from './scene.ts'
 import { startServer } from './server.ts'
 
 const database = await createDatabase()
@@ -42,7 +42,7 @@ describe("a user's pool that is used up", () => {
   })
 
   it("of the storage's own does not cost a beat or an outcome", async () => {
-    const driver = opened(database.url, { poolSize: 1 })
+    const driver = opened(database.url, { ...patient, poolSize: 1 })
     await register(driver)
     const blocker = await blockMainLane(driver)
     expect(await beat(driver)).toMatchObject({ kind: 'alive', cancelRequested: [] })
@@ -53,16 +53,26 @@ describe("a user's pool that is used up", () => {
   })
 })
 
+/** Those who wait for the lock do so until the test lets go of it, however busy the machine is. */
+const patient = { lockTimeoutMs: 5_000 }
+
+async function waitersAre(count: number): Promise<void> {
+  await vi.waitFor(async () => {
+    const pids = await database.query(
+      `SELECT DISTINCT pid FROM pg_locks JOIN pg_stat_activity a USING (pid)
+        WHERE NOT granted AND a.datname = current_database()`,
+    )
+    expect(pids).toHaveLength(count)
+  }, soon)
+}
+
 /** A user's lock on a table that the only main connection waits for. */
 async function blockMainLane(driver: StorageDriver): Promise<() => Promise<void>> {
   const client = new pg.Client(database.url)
   await client.connect()
   await client.query('BEGIN; LOCK TABLE chokaq.audit_log IN ACCESS EXCLUSIVE MODE')
   const waiting = codeOf(driver.inspector.setQueue({ name: 'default', paused: false }, { actor: 'ada', note: '' }))
-  await vi.waitFor(async () => {
-    const rows = await database.query('SELECT 1 FROM pg_locks WHERE NOT granted')
-    expect(rows).not.toEqual([])
-  })
+  await waitersAre(1)
   return async () => {
     await client.query('ROLLBACK')
     await client.end()
@@ -79,17 +89,18 @@ describe('backends that are terminated', () => {
     await register(driver)
     for (let round = 0; round < 5; round += 1) {
       await database.query(terminateAll)
-      await vi.waitFor(async () => expect(await roundTrip(driver)).toBe('completed'))
+      await vi.waitFor(async () => expect(await roundTrip(driver)).toBe('completed'), soon)
       expect(await beat(driver)).toMatchObject({ kind: 'alive' })
     }
   })
 
   it('in the middle of a statement are reported as unknown, never as done', async () => {
-    const driver = opened(database.url)
+    const driver = opened(database.url, patient)
     await driver.ready()
     const unblock = await blockMainLane(driver)
     const waiting = driver.inspector.setQueue({ name: 'other', paused: true }, { actor: 'ada', note: '' })
     const code = codeOf(waiting)
+    await waitersAre(2)
     await database.query(`${terminateAll} AND wait_event_type = 'Lock'`)
     expect(['CHOKAQ_STORAGE_FAILED', 'CHOKAQ_STORAGE_BUSY']).toContain(await code)
     await waiting.catch((error: unknown) => expect(isTransient(error)).toBe(true))
@@ -109,12 +120,12 @@ describe('backends that are terminated', () => {
       )
       expect(rows).toHaveLength(1)
     }
-    await vi.waitFor(isListening)
+    await vi.waitFor(isListening, soon)
     await database.query(terminateAll)
-    await vi.waitFor(isListening, { timeout: 10_000 })
+    await vi.waitFor(isListening, soon)
     const before = calls
-    await vi.waitFor(async () => expect((await other.enqueue([newJob(runtime)]))[0]?.kind).toBe('inserted'))
-    await vi.waitFor(() => expect(calls).toBeGreaterThan(before))
+    await vi.waitFor(async () => expect((await other.enqueue([newJob(runtime)]))[0]?.kind).toBe('inserted'), soon)
+    await vi.waitFor(() => expect(calls).toBeGreaterThan(before), soon)
   })
 })
 
@@ -135,7 +146,7 @@ describe('a server that is stopped at once', () => {
         )
         expect(isTransient(failed), String(failed)).toBe(true)
         server.start()
-        await vi.waitFor(async () => expect(await roundTrip(driver)).toBe('completed'))
+        await vi.waitFor(async () => expect(await roundTrip(driver)).toBe('completed'), soon)
         expect(await beat(driver)).toMatchObject({ kind: 'alive' })
       }
       await driver.close()
@@ -245,6 +256,6 @@ describe('a closed storage', () => {
         `SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'chokaq %' AND datname = current_database()`,
       )
       expect(sessions).toEqual([])
-    })
+    }, soon)
   })
 })

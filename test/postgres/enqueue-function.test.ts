@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { codeBlocks } from '../docs/markdown-pages.ts'
 import { createDatabase, databaseUrl, withClient } from './database.ts'
-import { runtime } from './scene.ts'
+import { runtime, soon } from './scene.ts'
 
 const database = await createDatabase({ isEmpty: true })
 afterAll(() => database.drop())
@@ -177,11 +177,11 @@ describe.each(schemas)('in the schema %s', (schema) => {
     let calls = 0
     const listening = postgres(database.url, { schema }).open(runtime)
     listening.onWake(() => void (calls += 1))
-    await vi.waitFor(() => expect(calls).toBe(1))
+    await vi.waitFor(() => expect(calls).toBe(1), soon)
     await withClient(url.href, (client) =>
       client.query(`INSERT INTO ${table} SELECT 'batch-' || n FROM generate_series(1, 300) n`),
     )
-    await vi.waitFor(() => expect(calls).toBeGreaterThan(1))
+    await vi.waitFor(() => expect(calls).toBeGreaterThan(1), soon)
     await listening.close()
     await work()
     expect(ran.filter((each) => each.startsWith('batch-'))).toHaveLength(300)
@@ -204,7 +204,7 @@ describe.each(schemas)('in the schema %s', (schema) => {
       await client.query(`${many}('image.resize.v1', '{}', delay => '1 hour')) FROM generate_series(1, 20)`)
       await client.query(`${many}('image.resize.v1', '{}')) FROM generate_series(1, 200)`)
     })
-    await vi.waitFor(() => expect(heard).toEqual([channel]))
+    await vi.waitFor(() => expect(heard).toEqual([channel]), soon)
     await listener.query('SELECT 1')
     expect(heard).toEqual([channel])
     await listener.end()

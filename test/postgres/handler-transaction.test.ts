@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import type { CheckpointRequest, StorageDriver } from '../../src/core/storage.ts'
 import { newJob } from '../../src/testing/conformance/new-job.ts'
 import { createDatabase, withClient } from './database.ts'
-import { codeOf, fetchAll, open, register, runtime } from './scene.ts'
+import { codeOf, fetchAll, open, register, runtime, soon } from './scene.ts'
 import { WireProxy } from './wire-proxy.ts'
 
 const statementDeadlineMs = 500
@@ -53,7 +53,7 @@ describe('a connection that falls silent behind the work of a handler', () => {
     const request = await runningJob()
     const startedMs = performance.now()
     const verdict = codeOf(ship(proxied, request, async () => proxy.arm({ at, kind: 'half-open' })))
-    await expect.poll(() => proxy.struck).toMatch(what)
+    await expect.poll(() => proxy.struck, soon).toMatch(what)
     // As whoever rescues the job would: waits for its row.
     await withClient(database.url, (client) =>
       client.query('SELECT 1 FROM chokaq.jobs_hot WHERE id = $1 FOR UPDATE', [request.lease.jobId]),
@@ -79,7 +79,7 @@ describe('an attempt that is over', () => {
         await work(tx)
       }),
     )
-    await expect.poll(() => hasBegun).toBe(true)
+    await expect.poll(() => hasBegun, soon).toBe(true)
     attempt.abort()
     expect(await verdict).toBe('CHOKAQ_CTX_REVOKED')
     expect(await codeOf(ship(driver, { ...request, over: attempt.signal }, work))).toBe('CHOKAQ_CTX_REVOKED')
@@ -91,7 +91,7 @@ describe('an attempt that is over', () => {
     await ended(driver, () => new Promise(() => undefined))
     await driver.close()
     const left = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`
-    await expect.poll(() => database.query(left)).toEqual([])
+    await expect.poll(() => database.query(left), soon).toEqual([])
   })
 
   it('cuts a statement of the handler that went into a half-open socket, and the storage can close', async () => {

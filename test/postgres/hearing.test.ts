@@ -8,7 +8,7 @@ import type { Hearing, StorageDriver } from '../../src/core/storage.ts'
 import { leaseTimes } from '../crash/fixtures/work.ts'
 import { createDatabase } from './database.ts'
 import { Plant } from './plant.ts'
-import { runtime } from './scene.ts'
+import { runtime, soon } from './scene.ts'
 import { WireProxy } from './wire-proxy.ts'
 
 const database = await createDatabase()
@@ -47,7 +47,7 @@ async function listenOn(
     () => void (calls += 1),
     (hearing) => void told.push(hearing),
   )
-  await vi.waitFor(() => expect(calls).toBe(1))
+  await vi.waitFor(() => expect(calls).toBe(1), soon)
   return { driver, told, calls: () => calls }
 }
 
@@ -58,13 +58,13 @@ describe('a storage that listens', () => {
     const { driver, told, calls } = await listenOn(proxy.url)
     // A connection that is back at the first try is no news.
     proxy.dropAll()
-    await vi.waitFor(() => expect(calls()).toBe(2))
+    await vi.waitFor(() => expect(calls()).toBe(2), soon)
     expect(told).toEqual([])
 
     proxy.isDown = true
     proxy.dropAll()
     const failed = { hears: false, error: expect.objectContaining({ code: 'CHOKAQ_STORAGE_FAILED' }) as unknown }
-    await vi.waitFor(() => expect(told).toEqual([failed]))
+    await vi.waitFor(() => expect(told).toEqual([failed]), soon)
     const later: Hearing[] = []
     driver.onWake(
       () => undefined,
@@ -73,7 +73,7 @@ describe('a storage that listens', () => {
     expect(later).toEqual([failed])
 
     proxy.disarm()
-    await vi.waitFor(() => expect(told).toHaveLength(2), 5_000)
+    await vi.waitFor(() => expect(told).toHaveLength(2), soon)
     expect([told, later]).toEqual([
       [failed, { hears: true }],
       [failed, { hears: true }],
@@ -93,13 +93,13 @@ describe('a storage that listens', () => {
       }
     }
     const pool = new pg.Pool({ connectionString: proxy.url, Client: Counted })
-    const { calls } = await listenOn(pool, runtime, { statementDeadlineMs: 300 })
+    const { calls } = await listenOn(pool, runtime, { statementDeadlineMs: 2_000 })
     // Its start, its settings, and then the LISTEN.
     proxy.arm({ at: 3, kind: 'half-open' })
     proxy.dropAll()
-    await vi.waitFor(() => expect(proxy.struck).toMatch(/^LISTEN/), 5_000)
+    await vi.waitFor(() => expect(proxy.struck).toMatch(/^LISTEN/), soon)
     proxy.disarm()
-    await vi.waitFor(() => expect(calls()).toBe(2), 5_000)
+    await vi.waitFor(() => expect(calls()).toBe(2), soon)
     expect([madeCount, endedCount]).toEqual([3, 2])
   })
 
@@ -113,7 +113,7 @@ describe('a storage that listens', () => {
     }
     const { told } = await listenOn(new pg.Pool({ connectionString: database.url, Client: Known }), impatient)
     await clients[0]?.query('UNLISTEN *')
-    await vi.waitFor(() => expect(told.map(({ hears }) => hears)).toEqual([false, true]), 5_000)
+    await vi.waitFor(() => expect(told.map(({ hears }) => hears)).toEqual([false, true]), soon)
     const [first] = told
     expect(String(first?.hears === false ? first.error : '')).toContain("set pooler: 'transaction'")
   })
@@ -142,10 +142,10 @@ describe('a worker', () => {
     await plant.flow(3)
     proxy.isDown = true
     proxy.dropAll()
-    await vi.waitFor(() => expect(plant.named('storage.polling')).toHaveLength(1), 5_000)
+    await vi.waitFor(() => expect(plant.named('storage.polling')).toHaveLength(1), soon)
     expect(plant.named('storage.polling')[0]?.failure).toMatchObject({ code: 'CHOKAQ_STORAGE_FAILED' })
     proxy.disarm()
-    await vi.waitFor(() => expect(plant.named('storage.listening')).toHaveLength(1), 5_000)
+    await vi.waitFor(() => expect(plant.named('storage.listening')).toHaveLength(1), soon)
     await plant.flow(3)
     expect(plant.named('storage.polling')).toHaveLength(1)
   })

@@ -10,7 +10,7 @@ import type { FetchedJob } from '../../src/core/job.ts'
 import type { LedgerRef, LedgerRequest, LedgerVerdict } from '../../src/core/ledger.ts'
 import { keyedJob, keyedPolicy } from '../../src/testing/conformance/new-job.ts'
 import { createDatabase } from './database.ts'
-import { open, register, runtime } from './scene.ts'
+import { open, register, runtime, soon } from './scene.ts'
 
 const database = await createDatabase()
 const driver = open(database.url)
@@ -159,16 +159,16 @@ describe('a worker', () => {
     const sent = await Promise.all(ids.map((id) => chokaq.enqueue(pay, { id })))
     const worker = createWorker({ chokaq, handlers: [handler], concurrency: 20 })
     await worker.start()
-    await vi.waitFor(() => expect(started).toHaveLength(20))
+    await vi.waitFor(() => expect(started).toHaveLength(20), soon)
     await whileHeld('SELECT 1 FROM chokaq.jobs_hot WHERE id = $1 FOR UPDATE', [sent[5]?.id], async () => {
       release()
-      await vi.waitFor(() => expect(called).toHaveLength(19))
+      await vi.waitFor(() => expect(called).toHaveLength(19), soon)
       const states = await Promise.all(sent.map(async ({ id }) => (await chokaq.jobs.get(id))?.state))
       expect(states[5]).toBe('processing')
       expect(called).not.toContain('p5')
     })
-    await vi.waitFor(() => expect(called).toContain('p5'))
-    await vi.waitFor(async () => expect((await chokaq.jobs.get(sent[5]?.id ?? ''))?.state).toBe('completed'))
+    await vi.waitFor(() => expect(called).toContain('p5'), soon)
+    await vi.waitFor(async () => expect((await chokaq.jobs.get(sent[5]?.id ?? ''))?.state).toBe('completed'), soon)
     await worker.stop()
     await chokaq.close()
   })

@@ -1,28 +1,34 @@
 // Who waits for whom: a user's open transaction, two batches, and those who sleep until a job comes.
 import { createChokaQ, defineJob } from 'chokaq'
-import { postgres } from 'chokaq/postgres'
+import { postgres, type PostgresOptions } from 'chokaq/postgres'
 import pg from 'pg'
 import { z } from 'zod'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import type { StorageDriver } from '../../src/core/storage.ts'
 import { keyedJob, newJob } from '../../src/testing/conformance/new-job.ts'
 import { createDatabase } from './database.ts'
-import { open, runtime } from './scene.ts'
+import { open, runtime, soon } from './scene.ts'
 
 const database = await createDatabase()
 afterAll(() => database.drop())
 const drivers: StorageDriver[] = []
-const opened = (): StorageDriver => {
-  const driver = open(database.url)
+const opened = (options: PostgresOptions = {}): StorageDriver => {
+  const driver = open(database.url, options)
   drivers.push(driver)
   return driver
 }
+/** Waits for a lock longer than the other side keeps it, however busy the machine is. */
+const patient: PostgresOptions = { lockTimeoutMs: 5_000 }
 afterEach(async () => {
   await Promise.all(drivers.splice(0).map((driver) => driver.close()))
 })
 
 /** A driver, and the statements of it that notify. */
-function recorded(): { driver: StorageDriver; notifying: () => readonly string[]; end: () => Promise<void> } {
+function recorded(options: PostgresOptions = {}): {
+  driver: StorageDriver
+  notifying: () => readonly string[]
+  end: () => Promise<void>
+} {
   const texts: string[] = []
   class RecordingClient extends pg.Client {
     override query(...args: unknown[]): never {
@@ -32,7 +38,7 @@ function recorded(): { driver: StorageDriver; notifying: () => readonly string[]
     }
   }
   const pool = new pg.Pool({ connectionString: database.url, Client: RecordingClient })
-  const driver = open(pool)
+  const driver = open(pool, options)
   drivers.push(driver)
   return { driver, notifying: () => texts.filter((text) => text.includes('pg_notify')), end: () => pool.end() }
 }
@@ -91,7 +97,7 @@ describe("a key that a user's open transaction holds", () => {
   })
 
   it('is free again where that transaction rolls back', async () => {
-    const driver = opened()
+    const driver = opened(patient)
     await driver.ready()
     await withUser(async (client) => {
       const held = keyedJob(runtime, 'rolled-back')
@@ -107,7 +113,7 @@ describe("a key that a user's open transaction holds", () => {
 
 describe('batches that meet', () => {
   it('of the same keys in opposite orders deadlock never and lose nothing', async () => {
-    const [one, other] = [opened(), opened()]
+    const [one, other] = [opened(patient), opened(patient)]
     for (let round = 0; round < 10; round += 1) {
       const keys = Array.from({ length: 40 }, (_, n) => `met-${round}-${n}`)
       const batches = [keys, [...keys].reverse()].map((each) => each.map((key) => keyedJob(runtime, key)))
@@ -130,9 +136,9 @@ describe('those who listen', () => {
     let calls = 0
     listening.onWake(() => void (calls += 1))
     // The first call says that it listens from now on.
-    await vi.waitFor(() => expect(calls).toBe(1))
+    await vi.waitFor(() => expect(calls).toBe(1), soon)
     await other.enqueue([newJob(runtime)])
-    await vi.waitFor(() => expect(calls).toBeGreaterThan(1))
+    await vi.waitFor(() => expect(calls).toBeGreaterThan(1), soon)
   })
 
   it('hear a job of a transaction when it commits', async () => {
@@ -140,13 +146,13 @@ describe('those who listen', () => {
     await Promise.all([listening.ready(), other.ready()])
     let calls = 0
     listening.onWake(() => void (calls += 1))
-    await vi.waitFor(() => expect(calls).toBe(1))
+    await vi.waitFor(() => expect(calls).toBe(1), soon)
     await withUser(async (client) => {
       await client.query('BEGIN')
       await other.enqueueIn(client, [newJob(runtime)])
       await client.query('COMMIT')
     })
-    await vi.waitFor(() => expect(calls).toBeGreaterThan(1))
+    await vi.waitFor(() => expect(calls).toBeGreaterThan(1), soon)
   })
 
   it('hear of a lone enqueue with its commit, and of a delayed job not at all', async () => {
@@ -159,14 +165,14 @@ describe('those who listen', () => {
       await driver.enqueue([newJob(runtime, { due: { kind: 'in', delayMs: 60_000 } })])
       expect(notifying()).toEqual([])
       await driver.enqueue([newJob(runtime), newJob(runtime)])
-      await vi.waitFor(() => expect(heard).toBe(1))
+      await vi.waitFor(() => expect(heard).toBe(1), soon)
       expect(notifying()).toEqual([expect.stringContaining('INSERT INTO chokaq.jobs_hot')])
     })
     await end()
   })
 
   it('hear of it by a statement of its own for a while, once a commit that told them had to wait', async () => {
-    const { driver, notifying, end } = recorded()
+    const { driver, notifying, end } = recorded(patient)
     await driver.ready()
     const longerMs = 40
     await withUser(async (client) => {
@@ -174,15 +180,15 @@ describe('those who listen', () => {
       await opened().enqueueIn(client, [keyedJob(runtime, 'waited-for')])
       const enqueued = driver.enqueue([keyedJob(runtime, 'waited-for')])
       const sinceMs = performance.now()
-      await vi.waitFor(() => expect(performance.now() - sinceMs).toBeGreaterThan(longerMs))
+      await vi.waitFor(() => expect(performance.now() - sinceMs).toBeGreaterThan(longerMs), soon)
       await client.query('ROLLBACK')
       expect((await enqueued).map(({ kind }) => kind)).toEqual(['inserted'])
     })
     expect(notifying()).toEqual([expect.stringContaining('INSERT INTO chokaq.jobs_hot')])
     const silentMs = performance.now()
-    await vi.waitFor(() => expect(performance.now() - silentMs).toBeGreaterThan(longerMs))
+    await vi.waitFor(() => expect(performance.now() - silentMs).toBeGreaterThan(longerMs), soon)
     await driver.enqueue([newJob(runtime)])
-    await vi.waitFor(() => expect(notifying()).toHaveLength(2))
+    await vi.waitFor(() => expect(notifying()).toHaveLength(2), soon)
     expect(notifying()[1]).not.toContain('INSERT')
     await end()
   })

@@ -5,6 +5,7 @@ import { postgres } from 'chokaq/postgres'
 import { createNodeRuntime } from '../../src/engine/node-runtime.ts'
 import { newJob } from '../../src/testing/conformance/new-job.ts'
 import { createDatabase, keepOnFailure, withClient } from './database.ts'
+import { soon } from './scene.ts'
 
 const runtime = createNodeRuntime()
 const database = await createDatabase()
@@ -34,9 +35,9 @@ describe('the upkeep of PostgreSQL', () => {
     const listenerCount = async () => (await driver.inspector.upkeep()).listenerCount
     expect(await listenerCount()).toBe(0)
     const stop = driver.onWake(() => undefined)
-    await expect.poll(listenerCount, { timeout: 10_000 }).toBe(1)
+    await expect.poll(listenerCount, soon).toBe(1)
     stop()
-    await expect.poll(listenerCount, { timeout: 10_000 }).toBe(0)
+    await expect.poll(listenerCount, soon).toBe(0)
   })
 
   it('lists the tables of the schema, and no others', async () => {
@@ -53,9 +54,9 @@ describe('the upkeep of PostgreSQL', () => {
     const jobs = Array.from({ length: 300 }, () => newJob(runtime))
     await driver.enqueue(jobs)
     await inOwnSession('UPDATE chokaq.jobs_hot SET priority = 1')
-    await expect.poll(async () => (await hotTable()).deadCount, { timeout: 10_000 }).toBeGreaterThanOrEqual(300)
+    await expect.poll(async () => (await hotTable()).deadCount, soon).toBeGreaterThanOrEqual(300)
     await inOwnSession('VACUUM chokaq.jobs_hot')
-    await expect.poll(async () => (await hotTable()).deadCount, { timeout: 10_000 }).toBe(0)
+    await expect.poll(async () => (await hotTable()).deadCount, soon).toBe(0)
     expect(Math.abs(((await hotTable()).cleanedAtMs ?? 0) - runtime.clock.nowMs())).toBeLessThan(60_000)
   }, 30_000)
 
@@ -74,7 +75,7 @@ describe('the upkeep of PostgreSQL', () => {
     await client.query('SELECT count(*) FROM chokaq.jobs_hot')
     const started = runtime.clock.nowMs()
     await expect
-      .poll(async () => (await driver.inspector.upkeep()).oldestSnapshotMs ?? 0, { timeout: 5_000 })
+      .poll(async () => (await driver.inspector.upkeep()).oldestSnapshotMs ?? 0, soon)
       .toBeGreaterThanOrEqual(50)
     expect((await driver.inspector.upkeep()).oldestSnapshotMs).toBeLessThan(runtime.clock.nowMs() - started + 5_000)
     await client.query('ROLLBACK')
@@ -88,7 +89,7 @@ describe('the upkeep of PostgreSQL', () => {
       await client.query('SELECT count(*) FROM chokaq.jobs_hot')
       await inOwnSession('UPDATE chokaq.jobs_hot SET priority = 2')
       await inOwnSession('VACUUM chokaq.jobs_hot')
-      await expect.poll(async () => (await hotTable()).deadCount, { timeout: 10_000 }).toBe(0)
+      await expect.poll(async () => (await hotTable()).deadCount, soon).toBe(0)
       const began = await client.query(
         'SELECT extract(epoch FROM xact_start) * 1000 AS at FROM pg_stat_activity WHERE pid = pg_backend_pid()',
       )
