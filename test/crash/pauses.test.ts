@@ -2,6 +2,7 @@
 import { describe, test } from 'vitest'
 import { crashRuns } from './cells.ts'
 import { leaseTimes } from './fixtures/work.ts'
+import { linesOf } from './history.ts'
 import { crashStorages } from './storages.ts'
 import { until } from './until.ts'
 
@@ -30,8 +31,9 @@ describe.concurrent.each(crashStorages())('pauses on $name', (storage) => {
     await run.line('fenced', ({ pid }) => pid === frozen.pid)
     await run.line('run.end', ({ pid, job }) => pid === frozen.pid && job === parent)
     await run.drained()
-    const taken = run.lines().filter((line) => line.kind === 'ack.ok' && line.pid === frozen.pid && !line.repeated)
-    expect(taken).toEqual([])
+    // Its children are anybody's: where the parent ended late, the thawed worker may run them.
+    const acks = linesOf(run.lines(), 'ack.ok').filter(({ pid, job }) => pid === frozen.pid && job === parent)
+    expect(acks.filter(({ repeated }) => !repeated)).toEqual([])
     expect((await run.snapshot()).jobs.filter(({ parentId }) => parentId === parent)).toHaveLength(2)
     expect(await run.verdict()).toEqual([])
   })

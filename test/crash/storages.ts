@@ -3,10 +3,11 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { createDatabase } from '../postgres/database.ts'
+import { createDatabase, type TestDatabase } from '../postgres/database.ts'
 import { createUserTable } from './fixtures/user-postgres.ts'
 import { openUserFile } from './fixtures/user-sqlite.ts'
 import type { UserRow } from './snapshot.ts'
+import { until } from './until.ts'
 
 export interface CrashDatabase {
   /** What fixtures/open-storage.ts opens. */
@@ -81,8 +82,23 @@ export const sqliteFile: CrashStorage = {
   },
 }
 
-/** A database on the server of the run: that of the tests, or that of `serverFolder`. */
-export function postgresServer(serverFolder?: string): CrashStorage {
+async function openTransactions(database: TestDatabase): Promise<readonly string[]> {
+  const left = await database.query<{ readonly application_name: string; readonly query: string }>(
+    `SELECT application_name, query FROM pg_stat_activity WHERE datname = current_database()
+      AND state LIKE 'idle in transaction%'`,
+  )
+  return left.map((row) => `a transaction of "${row.application_name}" is still open after: ${row.query}`)
+}
+
+export interface PostgresServerOptions {
+  /** Where the server of the run keeps its files; without it, the server is that of the tests. */
+  readonly folder?: string | undefined
+  /** How long a transaction may be left open: the end of a process can be ahead of its backend's. */
+  readonly openForMs?: number
+}
+
+/** A database on the server of the run. */
+export function postgresServer({ folder: serverFolder, openForMs = 5_000 }: PostgresServerOptions = {}): CrashStorage {
   return {
     name: 'PostgreSQL',
     async create(options = {}) {
@@ -96,11 +112,11 @@ export function postgresServer(serverFolder?: string): CrashStorage {
         userRows: () => database.query<UserRow>('SELECT op, job FROM public.crash_effects'),
         // Its pages are the server's own business; what a process that died can leave behind are locks and transactions.
         async damage() {
-          const left = await database.query<{ readonly application_name: string; readonly query: string }>(
-            `SELECT application_name, query FROM pg_stat_activity WHERE datname = current_database()
-              AND state LIKE 'idle in transaction%'`,
-          )
-          return left.map((row) => `a transaction of "${row.application_name}" is still open after: ${row.query}`)
+          const giveUpMs = performance.now() + openForMs
+          return until('open transactions to end', 2 * openForMs, async () => {
+            const left = await openTransactions(database)
+            return left.length === 0 || performance.now() >= giveUpMs ? left : undefined
+          })
         },
         async holdLock() {
           const client = new pg.Client({ connectionString: database.url })
@@ -124,5 +140,5 @@ export function postgresServer(serverFolder?: string): CrashStorage {
 }
 
 export function crashStorages(serverFolder?: string): readonly CrashStorage[] {
-  return [sqliteFile, postgresServer(serverFolder)]
+  return [sqliteFile, postgresServer({ folder: serverFolder })]
 }
