@@ -323,5 +323,5 @@ describe('the history', () => {
         expect(parseHistory(text).at(-1)?.attempt).toBe(entries.at(-1)?.attempt)
       }),
     )
-  })
+  }, 60_000)
 })

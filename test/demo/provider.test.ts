@@ -9,6 +9,8 @@ import { Ledger, readLedger } from '../../src/cli/demo/provider/ledger.ts'
 import { createProvider, type RequestRecord } from '../../src/cli/demo/provider/server.ts'
 
 const lagMs = 300
+/** How long a test waits for what a socket brings at once on a machine that is not busy. */
+const soon = { timeout: 10_000 } as const
 const calm: Behaviour = { fault: 'none', beforeChargeMs: 0, afterChargeMs: 0 }
 
 /** A provider whose waits end when the test says so. */
@@ -165,7 +167,7 @@ describe('the payment providers', () => {
     call.destroy()
     // The provider has heard of it once it owes nobody an answer.
     await expect
-      .poll(async () => ((await (await fetch(`${url}/admin/state`)).json()) as { inFlight: object[] }).inFlight)
+      .poll(async () => ((await (await fetch(`${url}/admin/state`)).json()) as { inFlight: object[] }).inFlight, soon)
       .toEqual([])
     gate.open()
     await recorded
@@ -205,7 +207,7 @@ describe('the payment providers', () => {
     const { id } = (await (await charge('', 5, 'pa_1', 'bank')).json()) as { id: string }
     expect(await told()).toEqual({ charges: [] })
     lag.open()
-    await expect.poll(told).toEqual({ charges: [{ id }] })
+    await expect.poll(told, soon).toEqual({ charges: [{ id }] })
   })
 
   it('says for whom it still works, although the caller hung up', async () => {
@@ -222,7 +224,7 @@ describe('the payment providers', () => {
     const working = async () => ((await (await fetch(`${url}/admin/state`)).json()) as { working: string[] }).working
     expect(await working()).toEqual(['pa_1'])
     gate.open()
-    await expect.poll(working).toEqual([])
+    await expect.poll(working, soon).toEqual([])
     expect(charges()).toHaveLength(1)
   })
 

@@ -364,7 +364,7 @@ describe.each(sharedStorages)('crashes in effects on $name', (kind) => {
       // 0 to 236 were known, 237 was asked for again or found, the rest came after.
       expect(provider.calls.length).toBe(takesKeys ? 501 : 500)
     }
-  })
+  }, 120_000)
 
   test('codes of refused declarations reach the caller', async () => {
     expect(await codeOf(Promise.resolve().then(() => chargeOf(providerOf(open()), { name: '' })))).toBe(

@@ -243,7 +243,7 @@ describe('a closed storage', () => {
     const program = fileURLToPath(new URL('fixtures/close-and-end.ts', import.meta.url))
     const words = ['--conditions=chokaq-source', '--import', register, program, database.url]
     expect(await promisify(execFile)(process.execPath, words)).toMatchObject({ stdout: 'closed' })
-  })
+  }, 60_000)
 
   it('leaves no connection behind', async () => {
     const driver = opened(database.url)

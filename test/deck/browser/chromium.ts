@@ -20,7 +20,7 @@ const flags = [
 ]
 
 // A browser draws with the processor here, and shares it with whatever else runs.
-vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 })
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 90_000 })
 
 export interface TestBrowser {
   /** A window with nothing stored in it. */

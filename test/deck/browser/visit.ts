@@ -20,7 +20,7 @@ const tellOfViolations = `document.addEventListener('securitypolicyviolation', (
 
 export async function visit(context: BrowserContext, url: string): Promise<Visit> {
   const page = await context.newPage()
-  page.setDefaultTimeout(15_000)
+  page.setDefaultTimeout(45_000)
   const complaints: string[] = []
   page.on('console', (message) => {
     const isBad = message.type() === 'error' || message.type() === 'warning'
