@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { defineJob } from 'chokaq'
 import { postgres } from 'chokaq/postgres'
 import { createFakeRuntime } from 'chokaq/testing'
-import { defineHandler, type Ctx } from 'chokaq/worker'
+import { defineHandler, RetryAfter, type Ctx } from 'chokaq/worker'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -47,26 +47,29 @@ describe.each(storages)('keys on $name', (kind) => {
   })
 
   test('E18 a key that changes between attempts stays the one that was stored', async () => {
-    for (const isRaw of [false, true]) {
-      const world = open()
-      let token = 'first'
-      const job = keyed((p) => `${p.order} ${token}`, true)
-      const seen: string[] = []
-      const handler = defineHandler(job, {
-        sideEffects: 'unique-constraint',
-        whenInterrupted: 'resume',
-        async run(_p, ctx) {
-          seen.push(ctx.idempotencyKey('ship'))
-          token = `renewed ${seen.length}`
-          if (seen.length < 3) throw new Error('later')
-        },
-      })
-      if (isRaw)
-        await world.driver.enqueue([newJob(world.runtime, { type: 'order.ship.v1', payload: '{"order":"o1"}' })])
-      else await world.chokaq.enqueue(job, { order: 'o1' })
-      await world.drain([handler])
-      expect(seen).toHaveLength(3)
-      expect(new Set(seen).size).toBe(1)
+    // A job that resumes is started by its fetch, one under review by its worker, and both find the key.
+    for (const whenInterrupted of ['resume', 'review'] as const) {
+      for (const isRaw of [false, true]) {
+        const world = open()
+        let token = 'first'
+        const job = keyed((p) => `${p.order} ${token}`, true)
+        const seen: string[] = []
+        const handler = defineHandler(job, {
+          sideEffects: 'unique-constraint',
+          whenInterrupted,
+          async run(_p, ctx) {
+            seen.push(ctx.idempotencyKey('ship'))
+            token = `renewed ${seen.length}`
+            if (seen.length < 3) throw new RetryAfter(1_000, 'later')
+          },
+        })
+        if (isRaw)
+          await world.driver.enqueue([newJob(world.runtime, { type: 'order.ship.v1', payload: '{"order":"o1"}' })])
+        else await world.chokaq.enqueue(job, { order: 'o1' })
+        await world.drain([handler])
+        expect(seen).toHaveLength(3)
+        expect(new Set(seen).size).toBe(1)
+      }
     }
   })
 })
