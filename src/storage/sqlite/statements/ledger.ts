@@ -128,6 +128,8 @@ function hasOthers(session: Session, { keyRef, generation, name }: LedgerRef): b
 interface OwnRow extends LedgerRefRow {
   readonly state: IntentState
   readonly provider_key: string | null
+  readonly has_siblings: number
+  readonly has_review: number
 }
 
 interface LedgerRefRow {
@@ -138,7 +140,13 @@ interface LedgerRefRow {
   readonly item: string
 }
 
-const selectOwn = `SELECT kind, key_ref, generation, name, item, state, provider_key FROM chokaq_effects WHERE id = ?`
+// With what there is to see to beside it, which is nearly always nothing: two lookups cost less than updates of no row.
+const selectOwn = `SELECT o.kind, o.key_ref, o.generation, o.name, o.item, o.state, o.provider_key,
+    EXISTS (SELECT 1 FROM chokaq_effects e WHERE e.key_ref = o.key_ref AND e.generation = o.generation
+      AND e.kind = o.kind AND e.name = o.name AND e.item = o.item AND e.id <> o.id) AS has_siblings,
+    EXISTS (SELECT 1 FROM chokaq_jobs_dlq d
+      WHERE d.key_hash = o.key_ref AND d.generation = o.generation AND d.in_doubt = 1) AS has_review
+  FROM chokaq_effects o WHERE o.id = ?`
 // Done is final; everything else gives way to the evidence of the call itself.
 const closeIntent = `UPDATE chokaq_effects SET state = ?, result = ?, failure = ?, replayed = ?, closed_at = ?
   WHERE id = ? AND state <> 'done' AND (state IN ('open', 'ambiguous') OR ? = 'done')`
@@ -164,7 +172,8 @@ function close({ session, nowMs }: Transaction, request: Close): LedgerVerdict {
   const failure = request.failure === null ? null : serializeFailure(request.failure)
   const { id, state, result, supersedes } = request
   const closedCount = session.run(closeIntent, state, result, failure, request.replayed ? 1 : 0, nowMs, id, state)
-  if (closedCount > 0) session.run(changeReview, own.key_ref, own.generation)
+  if (closedCount > 0 && own.has_review === 1) session.run(changeReview, own.key_ref, own.generation)
+  if (own.has_siblings === 0) return { kind: 'closed', double: false }
   const ref = [own.key_ref, own.generation, own.kind, own.name, own.item] as const
   if (supersedes !== 'none') session.run(supersedeSiblings, nowMs, ...ref, id, supersedes, own.provider_key)
   if (state !== 'done') return { kind: 'closed', double: false }
