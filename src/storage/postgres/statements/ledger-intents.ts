@@ -66,8 +66,8 @@ function intentsFrom(rows: readonly TimedRow[] = []): readonly Intent[] {
   return rows.map((row) => toIntent(row, row.now))
 }
 
-/** An effect of another name: a range of the index on each side, so that the items of its own are not walked over. */
-function isNamed(than: '<' | '>'): string {
+/** Effects of other names: a range of the index on each side, so that the items of its own are not walked over. */
+function hasNamed(than: '<' | '>'): string {
   return `EXISTS (SELECT FROM chokaq.effects e WHERE e.key_ref = k.key_ref AND e.generation = k.generation
     AND e.kind = 'effect' AND e.name ${than} k.name OFFSET 0)`
 }
@@ -89,7 +89,7 @@ const openIntents = `
       k.provider, k.provider_key, k.fingerprint, c.now, k.keep, k.input::json
     FROM k CROSS JOIN c WHERE NOT k.is_own AND NOT k.is_known ORDER BY k.id)
   SELECT k.n, k.is_own, NOT k.is_own AND k.is_known AS is_known, c.now - k.first_at AS age,
-    ${isNamed('<')} OR ${isNamed('>')} AS has_others FROM k CROSS JOIN c`
+    ${hasNamed('<')} OR ${hasNamed('>')} AS has_others FROM k CROSS JOIN c`
 
 const markAbsent = `UPDATE chokaq.effects SET state = 'not-executed', closed_at = coalesce(closed_at, chokaq.now_ms())
   WHERE id = ANY($1::uuid[]) AND state IN ('open', 'ambiguous')`

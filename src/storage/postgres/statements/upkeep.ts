@@ -14,9 +14,9 @@ const selectTables = `
     (SELECT h.relnamespace FROM pg_catalog.pg_class h WHERE h.oid = 'chokaq.jobs_hot'::regclass)
   ORDER BY c.relname`
 
-// A snapshot in another database keeps no dead row of this one; what belongs to no database may be a replica's. What belongs
-// to other roles shows only to a role that may see it. Who listens is in no view, but a session that listens
-// does nothing else, so its last statement tells.
+// A snapshot in another database keeps no dead row of this one; one that belongs to no database may be a replica's. What
+// belongs to other roles shows only to a role that may see it. Who listens is in no view, but a session that listens does
+// nothing else, so its last statement tells.
 const selectRest = `
   SELECT chokaq.now_ms() AS "nowMs",
     (SELECT floor(max(extract(epoch FROM clock_timestamp() - a.xact_start)) * 1000)::float8
