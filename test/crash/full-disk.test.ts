@@ -14,7 +14,7 @@ import { partsOf } from '../../src/engine/parts.ts'
 import { isServerGiven, stopSharedServer } from '../postgres/server.ts'
 import { openStorage } from './fixtures/open-storage.ts'
 import { openUserFile } from './fixtures/user-sqlite.ts'
-import { leaseTimes } from './fixtures/work.ts'
+import { roomyLeaseTimes } from './fixtures/work.ts'
 import { smallDisk } from './small-disk.ts'
 import { allOf } from './snapshot.ts'
 import { crashStorages, sqliteFile } from './storages.ts'
@@ -25,10 +25,8 @@ const note = defineJob({
   payload: z.object({ op: z.string(), data: z.string().optional() }),
   result: z.object({ data: z.string() }),
 })
-/** No worker may be fenced, so that its fence has room for a busy machine. */
-const roomyTimes = { ...leaseTimes, statementDeadline: 1_000, fenceAfter: 3_000, deadAfter: 4_500 } as const
 /** Longer than a worker without a beat may go on. */
-const fullMs = 2 * roomyTimes.fenceAfter
+const fullMs = 2 * roomyLeaseTimes.fenceAfter
 const backMs = 15_000
 const limitMs = 30_000
 const heldCount = 4
@@ -74,7 +72,7 @@ class Scene {
       },
     })
     this.workers = ['a', 'b'].map((name) =>
-      createWorker({ chokaq: this.chokaq, handlers: [handler], name, ...roomyTimes }),
+      createWorker({ chokaq: this.chokaq, handlers: [handler], name, ...roomyLeaseTimes }),
     )
   }
 
@@ -179,7 +177,7 @@ async function outlast(scene: Scene, place: Place, beforeFull: () => Promise<voi
     `${place.name}, full for ${Math.round(lastedMs)} ms: ${troubleCount} error events of two workers\n`,
   )
   expect(scene.named('worker.fenced', 'worker.declared_dead', 'worker.stopped')).toEqual([])
-  expect(troubleCount).toBeLessThan(2 * ((3 * lastedMs) / roomyTimes.heartbeat + lastedMs / 1_000 + 20))
+  expect(troubleCount).toBeLessThan(2 * ((3 * lastedMs) / roomyLeaseTimes.heartbeat + lastedMs / 1_000 + 20))
 
   place.free()
   await scene.settled(backMs)
@@ -200,7 +198,7 @@ describe.each(crashStorages(serverFolder))('a disk that is full, on $name', (sto
       await outlast(scene, { name: `${storage.name} on a disk`, fill: disk.fill, free: disk.free }, async () => {
         if (storage.name === 'SQLite') cutLog(database.url)
         // The next beats give a log that was cut to nothing a few pages again.
-        await pass(3 * roomyTimes.heartbeat)
+        await pass(3 * roomyLeaseTimes.heartbeat)
       })
       // A worker that runs has transactions open now and then.
       await scene.close()

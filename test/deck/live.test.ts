@@ -7,11 +7,10 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { LiveEvent } from '../../src/deck/wire.ts'
 import { resize } from '../engine/contracts.ts'
 import { sqliteInMemory } from '../engine/sqlite-storage.ts'
+import { soon } from '../soon.ts'
 import { decks, type DeckScene } from './deck-scene.ts'
 
 const open = decks(sqliteInMemory)
-/** How long a test waits for what a socket brings at once on a machine that is not busy. */
-const soon = { timeout: 10_000 } as const
 
 interface Listening {
   /** What has arrived so far. */

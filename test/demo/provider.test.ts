@@ -7,10 +7,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { behaviourOf, type Behaviour } from '../../src/cli/demo/provider/behaviour.ts'
 import { Ledger, readLedger } from '../../src/cli/demo/provider/ledger.ts'
 import { createProvider, type RequestRecord } from '../../src/cli/demo/provider/server.ts'
+import { soon } from '../soon.ts'
 
 const lagMs = 300
-/** How long a test waits for what a socket brings at once on a machine that is not busy. */
-const soon = { timeout: 10_000 } as const
 const calm: Behaviour = { fault: 'none', beforeChargeMs: 0, afterChargeMs: 0 }
 
 /** A provider whose waits end when the test says so. */

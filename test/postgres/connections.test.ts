@@ -11,8 +11,9 @@ import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { isTransient } from '../../src/core/errors.ts'
 import type { StorageDriver } from '../../src/core/storage.ts'
 import { newJob } from '../../src/testing/conformance/new-job.ts'
+import { soon } from '../soon.ts'
 import { createDatabase } from './database.ts'
-import { beat, codeOf, open, register, roundTrip, runtime, soon } from './scene.ts'
+import { beat, codeOf, open, patient, register, roundTrip, runtime } from './scene.ts'
 import { startServer } from './server.ts'
 
 const database = await createDatabase()
@@ -52,9 +53,6 @@ describe("a user's pool that is used up", () => {
     await blocker()
   })
 })
-
-/** Those who wait for the lock do so until the test lets go of it, however busy the machine is. */
-const patient = { lockTimeoutMs: 5_000 }
 
 async function waitersAre(count: number): Promise<void> {
   await vi.waitFor(async () => {

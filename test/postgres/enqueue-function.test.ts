@@ -5,9 +5,10 @@ import { createWorker, defineHandler } from 'chokaq/worker'
 import pg from 'pg'
 import { z } from 'zod'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { soon } from '../soon.ts'
 import { codeBlocks } from '../docs/markdown-pages.ts'
 import { createDatabase, databaseUrl, withClient } from './database.ts'
-import { runtime, soon } from './scene.ts'
+import { runtime } from './scene.ts'
 
 const database = await createDatabase({ isEmpty: true })
 afterAll(() => database.drop())

@@ -4,8 +4,9 @@ import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
 import type { CheckpointRequest, StorageDriver } from '../../src/core/storage.ts'
 import { newJob } from '../../src/testing/conformance/new-job.ts'
+import { soon } from '../soon.ts'
 import { createDatabase, withClient } from './database.ts'
-import { codeOf, fetchAll, open, register, runtime, soon } from './scene.ts'
+import { codeOf, fetchAll, open, register, runtime } from './scene.ts'
 import { WireProxy } from './wire-proxy.ts'
 
 const statementDeadlineMs = 500

@@ -6,9 +6,10 @@ import { postgres, type PostgresOptions } from 'chokaq/postgres'
 import type { Runtime } from '../../src/core/runtime.ts'
 import type { Hearing, StorageDriver } from '../../src/core/storage.ts'
 import { leaseTimes } from '../crash/fixtures/work.ts'
+import { soon } from '../soon.ts'
 import { createDatabase } from './database.ts'
 import { Plant } from './plant.ts'
-import { runtime, soon } from './scene.ts'
+import { runtime } from './scene.ts'
 import { WireProxy } from './wire-proxy.ts'
 
 const database = await createDatabase()

@@ -9,8 +9,9 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { FetchedJob } from '../../src/core/job.ts'
 import type { LedgerRef, LedgerRequest, LedgerVerdict } from '../../src/core/ledger.ts'
 import { keyedJob, keyedPolicy } from '../../src/testing/conformance/new-job.ts'
+import { soon } from '../soon.ts'
 import { createDatabase } from './database.ts'
-import { open, register, runtime, soon } from './scene.ts'
+import { open, register, runtime } from './scene.ts'
 
 const database = await createDatabase()
 const driver = open(database.url)

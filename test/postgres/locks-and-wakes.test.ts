@@ -6,8 +6,9 @@ import { z } from 'zod'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import type { StorageDriver } from '../../src/core/storage.ts'
 import { keyedJob, newJob } from '../../src/testing/conformance/new-job.ts'
+import { soon } from '../soon.ts'
 import { createDatabase } from './database.ts'
-import { open, runtime, soon } from './scene.ts'
+import { open, patient, runtime } from './scene.ts'
 
 const database = await createDatabase()
 afterAll(() => database.drop())
@@ -17,8 +18,6 @@ const opened = (options: PostgresOptions = {}): StorageDriver => {
   drivers.push(driver)
   return driver
 }
-/** Waits for a lock longer than the other side keeps it, however busy the machine is. */
-const patient: PostgresOptions = { lockTimeoutMs: 5_000 }
 afterEach(async () => {
   await Promise.all(drivers.splice(0).map((driver) => driver.close()))
 })

@@ -8,7 +8,7 @@ import { postgres, type PostgresOptions } from 'chokaq/postgres'
 import type { WorkerOptions } from '../../src/core/config.ts'
 import { CrashRun } from '../crash/crash-run.ts'
 import { buildPrograms, removePrograms } from '../crash/fixture-programs.ts'
-import { leaseTimes } from '../crash/fixtures/work.ts'
+import { leaseTimes, roomyLeaseTimes } from '../crash/fixtures/work.ts'
 import { linesOf } from '../crash/history.ts'
 import { postgresServer, type CrashStorage } from '../crash/storages.ts'
 import { pass, until } from '../crash/until.ts'
@@ -226,9 +226,7 @@ async function fillUp(table: string): Promise<void> {
 describe('a table that cannot grow', () => {
   // A server that is not of this run keeps its files where they are not ours.
   it.skipIf(isServerGiven())('K26 outcomes wait for room, and each job is done once', async () => {
-    // No worker may be fenced, so that its fence has room for a busy machine.
-    const fenceAfter = 3_000
-    const plant = await opened({ ...leaseTimes, statementDeadline: 1_000, fenceAfter, deadAfter: 4_500 })
+    const plant = await opened(roomyLeaseTimes)
     await plant.flow(5)
     await fillUp('chokaq.jobs_archive')
     const startMs = performance.now()
@@ -240,7 +238,7 @@ describe('a table that cannot grow', () => {
     expect(withoutRoom()?.failure).toMatchObject({
       message: expect.stringMatching(/No space left on device.*free space/) as string,
     })
-    await pass(2 * fenceAfter)
+    await pass(2 * roomyLeaseTimes.fenceAfter)
     expect(refusals().length).toBeLessThan((performance.now() - startMs) / 1_000 + 20)
     await database.query('TRUNCATE chokaq.jobs_archive')
     const backAtMs = performance.now()

@@ -7,11 +7,9 @@ import type { SettleVerdict, StorageDriver } from '../../src/core/storage.ts'
 import { complete, release, retry, skip } from '../../src/testing/conformance/actions.ts'
 import { fingerprint, keyedJob, keyedPolicy, keyOf, newJob } from '../../src/testing/conformance/new-job.ts'
 import { createDatabase, keepOnFailure } from './database.ts'
-import { open, register, runtime } from './scene.ts'
+import { open, patient, register, runtime } from './scene.ts'
 
 const raceMs = Number(process.env.CHOKAQ_RACE_MS ?? 4_000)
-/** A lock that a busy machine gives late is no refusal; a deadlock is found long before. */
-const lockTimeoutMs = 5_000
 const database = await createDatabase()
 afterAll(() => database.drop())
 
@@ -142,7 +140,8 @@ describe('racing clients', () => {
     async () => {
       keepOnFailure(database)
       const race = new Race()
-      const drivers = Array.from({ length: 3 }, () => open(database.url, { lockTimeoutMs }))
+      // A lock that a busy machine gives late is no refusal; a deadlock is found long before.
+      const drivers = Array.from({ length: 3 }, () => open(database.url, patient))
       const [a, b, c] = drivers as [StorageDriver, StorageDriver, StorageDriver]
       await Promise.all(drivers.map((driver) => driver.ready()))
       await Promise.all([race.produce(a), race.produce(b), race.work(a), race.work(b), race.work(c), race.haunt()])

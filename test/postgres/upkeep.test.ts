@@ -4,8 +4,8 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { postgres } from 'chokaq/postgres'
 import { createNodeRuntime } from '../../src/engine/node-runtime.ts'
 import { newJob } from '../../src/testing/conformance/new-job.ts'
+import { soon } from '../soon.ts'
 import { createDatabase, keepOnFailure, withClient } from './database.ts'
-import { soon } from './scene.ts'
 
 const runtime = createNodeRuntime()
 const database = await createDatabase()
